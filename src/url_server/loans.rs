@@ -13,7 +13,8 @@ use std::net::IpAddr;
 ///                                                     └────────────┘
 /// ```
 ///
-/// A loan that ends is still wanted: whoever hears the words renews it until Idle.
+/// A loan is wanted and renewed until Idle. One that ended, as others wait for the address, is given back once nothing is open,
+/// and wanted again at once if a host waits.
 pub(super) struct Loans {
     right_until: Now,
     rows: Vec<Loan>,
@@ -181,6 +182,21 @@ impl Loans {
         };
         row.watched = false;
         row.want > 0 && row.keep_until <= now
+    }
+
+    /// Whether what was lent has ended and was not renewed.
+    pub fn is_over(&self, address: u32, now: Now) -> bool {
+        let until = self.row(address).until;
+        until > Now::ZERO && until <= now
+    }
+
+    /// Gives an address back that is wanted still: others are before it.
+    pub fn want_again(&mut self, address: u32, ip: IpAddr, pace: &Pace, pause_us: u64, now: Now) {
+        let row = &mut self.rows[address as usize];
+        let (keep_until, watched) = (row.keep_until, std::mem::take(&mut row.watched));
+        self.idle(address, ip, pace, pause_us, now);
+        self.rows[address as usize].watched = watched;
+        self.want(address, ip, keep_until);
     }
 
     /// Gives an address back.

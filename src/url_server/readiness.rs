@@ -263,6 +263,9 @@ impl Readiness {
             return;
         };
         if loans.is_wanted(address) {
+            if loans.is_over(address, now) && !row.has_open() && row.pace.due() <= now.plus_us(FAR_US) {
+                loans.want_again(address, row.ip, &row.pace, row.pace.gap_us(&self.ip_rules), now);
+            }
             return self.watch(hosts, address, now);
         }
         if row.pace.due() <= now.plus_us(AHEAD_US) {

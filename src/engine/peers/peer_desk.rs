@@ -545,6 +545,9 @@ impl PeerDesk {
             return;
         }
         self.kept_epoch = table.epoch();
+        let me = self.id.number;
+        let goes = |partition: &Partition| table.next_owner(*partition).is_some_and(|next| next != me);
+        self.tickets.set_leaving(table.owned_by(me).filter(goes).collect());
         if self.is_taken_over(&table) {
             return;
         }

@@ -17,6 +17,7 @@ use crate::engine::runtime::journaling::Journaling;
 use crate::engine::runtime::log_writer::LogWriterPort;
 use crate::limits::{PARTITIONS, PEER_NODES_MAX};
 use crate::peer::beat::Timing;
+use crate::peer::ticket::Lending;
 use crate::peer::{NOBODY, NodeState, Table, TableNode};
 use crate::proto::partition::{Partition, Partitioner, Share, Spread};
 use crate::proto::peer_tls::NodeIdentity;
@@ -140,7 +141,8 @@ impl PeersSetup {
         let ActorParts { port, questions, bell, ledger_end, health, wall, log, report, loans, pause_us } =
             parts;
         loans.rings(bell.clone());
-        let tickets = TicketDesk::new(loans, self.id.starts, pause_us, Calendar::new(wall));
+        let lending = Lending { slots: 1, pause_us, request_us: self.told.request_us };
+        let tickets = TicketDesk::new(loans, self.id.starts, lending, Calendar::new(wall));
         let arriving = Arriving::new(Journaling::new(log));
         let (founding, share, me) = (self.founding()?, self.share(), self.id.number);
         let keeping = ShareKeeping::new(self.told.partition_seed, me, Some(share), self.stopped.clone());

@@ -3,7 +3,7 @@ use super::calendar::Calendar;
 use crate::base::Now;
 use crate::engine::inspect::loan_desk::{LentAddress, LoanDesk, ShardSaid};
 use crate::limits::TICKETS_PER_WORD_MAX;
-use crate::peer::ticket::{Back, Grant, Keeper, Said, TicketKey, Tickets, Wait, Want};
+use crate::peer::ticket::{Back, Grant, Keeper, Lending, Said, TicketKey, Tickets, Wait, Want};
 use crate::proto::partition::{Partition, Share};
 use crate::proto::peer_wire::PeerWord;
 use crate::url_server::LoanWord;
@@ -23,7 +23,7 @@ pub(super) struct TicketDesk {
     tickets: Tickets<TicketKey>,
     keeper: Keeper<TicketKey>,
     /// The node was started before: from its first turn on, nothing is lent until what was lent then is over.
-    reopens: Option<u64>,
+    reopens: bool,
     /// What shards want: which shard, and the number of its Want.
     wanted: BTreeMap<TicketKey, (usize, u64)>,
     look_at: Now,
@@ -45,15 +45,15 @@ const LOOK_US: u64 = 250_000;
 impl TicketDesk {
     /// `starts` is how often this node was started: asks of an earlier process are below those of this one, and whoever kept
     /// tickets before does not know what it lent.
-    pub fn new(desk: Arc<LoanDesk>, starts: u32, pause_us: u64, calendar: Calendar) -> TicketDesk {
-        let keeper = Keeper::fresh(1, pause_us);
+    pub fn new(desk: Arc<LoanDesk>, starts: u32, lending: Lending, calendar: Calendar) -> TicketDesk {
+        let keeper = Keeper::fresh(lending);
         TicketDesk {
             node: 0,
             calendar,
             desk,
             tickets: Tickets::new(u64::from(starts) << 32),
             keeper,
-            reopens: (starts > 1).then_some(pause_us),
+            reopens: starts > 1,
             wanted: BTreeMap::new(),
             look_at: Now::ZERO,
             out: BTreeMap::new(),
@@ -82,6 +82,11 @@ impl TicketDesk {
         self.keeper.close(partition, now);
     }
 
+    /// Partitions that are to go to other nodes.
+    pub fn set_leaving(&mut self, partitions: BTreeSet<Partition>) {
+        self.keeper.set_leaving(partitions);
+    }
+
     /// Goes on. `owns` says which partitions this node may keep tickets of, until `right_until`. True if something moved.
     pub fn turn(
         &mut self,
@@ -90,8 +95,8 @@ impl TicketDesk {
         (owns, right_until): (&dyn Fn(Partition) -> bool, Now),
         wires: &mut dyn Sends,
     ) -> bool {
-        if let Some(pause_us) = self.reopens.take() {
-            self.keeper = Keeper::open(1, pause_us, now);
+        if std::mem::take(&mut self.reopens) {
+            self.keeper.close_all(now);
         }
         self.desk.set_right(right_until);
         let share = share.filter(|share| share.node() != 0);

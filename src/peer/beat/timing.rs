@@ -72,9 +72,10 @@ impl Timing {
     }
 
     /// Whether who took partitions over has to wait before it lends addresses: tickets that the keeper before it lent at the
-    /// very end of its right may be good longer than the wait.
+    /// very end of its right may be good longer than the wait, and what was asked with them open.
     pub fn new_keeper_waits(&self) -> bool {
-        u128::from(self.wait_us) * 99 < (u128::from(self.hold_us) + u128::from(TICKET_US)) * 101
+        let in_use = u128::from(self.hold_us) + u128::from(TICKET_US) + u128::from(self.request_us);
+        u128::from(self.wait_us) * 99 < in_use * 101
     }
 
     /// After an answer that did not come, or told nothing.

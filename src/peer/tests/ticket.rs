@@ -1,11 +1,12 @@
-//! Tickets in true time: two of one address never overlap, and the gap is kept when another process asks. Messages are lost, late,
+//! Tickets in true time: two of one address never overlap, nobody asks while another's request is open, and the gap is kept when
+//! another process asks. Messages are lost, late,
 //! doubled and in any order; holders and the keeper are killed; clocks are 1 % fast or slow.
 
 use super::clock::Clock;
 use super::{SeedNote, partition, seeds};
 use crate::base::{Now, Rng};
 use crate::peer::ticket::{
-    Back, CLOSED_US, Grant, Keeper, SLICE_US, Said, TICKET_US, Tickets, Want, kept_us, owed_us,
+    Back, Grant, Keeper, Lending, SLICE_US, Said, TICKET_US, Tickets, Want, kept_us, owed_us,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -13,6 +14,13 @@ use std::collections::{BTreeMap, BinaryHeap};
 const S: u64 = 1_000_000;
 const KEY: u32 = 7;
 const HOLDERS: usize = 4;
+const REQUEST_US: u64 = 15 * S;
+/// What a keeper that began again waits for.
+const CLOSED_US: u64 = kept_us(TICKET_US + REQUEST_US);
+
+fn lending(slots: u16, pause_us: u64) -> Lending {
+    Lending { slots, pause_us, request_us: REQUEST_US }
+}
 
 enum Event {
     Turn(usize),
@@ -29,6 +37,8 @@ struct Holder {
     /// When this process sent last, by its own clock: what it would keep without any cluster.
     sent: Option<Now>,
     busy: bool,
+    /// Its requests have all ended then, by its own clock.
+    open_until: Now,
     /// The end of its ticket in true time.
     until: u64,
 }
@@ -57,7 +67,7 @@ impl World {
         let mut rng = Rng::new(seed ^ 0x71c_4e7);
         let keeper_clock = Clock::new(&mut rng);
         let pause_us = [S / 2, 2 * S, 20 * S][rng.below(3) as usize];
-        let mut keeper = Keeper::open(2, pause_us, keeper_clock.local(0));
+        let mut keeper = Keeper::open(lending(2, pause_us), keeper_clock.local(0));
         keeper.set_kept(kept, keeper_clock.local(0));
         let holders = (0..HOLDERS).map(|at| Holder {
             tickets: Tickets::new(1 << 32 | at as u64),
@@ -65,6 +75,7 @@ impl World {
             life: 1,
             sent: None,
             busy: false,
+            open_until: Now::ZERO,
             until: 0,
         });
         let holders = holders.collect();
@@ -153,7 +164,7 @@ impl World {
                     0 => {
                         self.keeper_clock = Clock::new(&mut self.rng);
                         let now = self.keeper_clock.local(self.now);
-                        self.keeper = Keeper::open(2, self.pause_us, now);
+                        self.keeper = Keeper::open(lending(2, self.pause_us), now);
                         self.keeper.set_kept(self.kept, now);
                     }
                     1 => {
@@ -161,7 +172,7 @@ impl World {
                         let handed = self.keeper.hand_over(partition(0), self.keeper_clock.local(self.now));
                         self.keeper_clock = Clock::new(&mut self.rng);
                         let now = self.keeper_clock.local(self.now);
-                        self.keeper = Keeper::open(2, self.pause_us, Now::ZERO);
+                        self.keeper = Keeper::open(lending(2, self.pause_us), Now::ZERO);
                         self.keeper.set_kept(self.kept, Now::ZERO);
                         self.keeper.take_over(partition(0), handed, now);
                     }
@@ -169,7 +180,9 @@ impl World {
                         let life = self.holders[at].life + 1;
                         let clock = Clock::new(&mut self.rng);
                         let tickets = Tickets::new(life << 32 | at as u64);
-                        self.holders[at] = Holder { tickets, clock, life, sent: None, busy: false, until: 0 };
+                        let (busy, open_until) = (false, Now::ZERO);
+                        self.holders[at] =
+                            Holder { tickets, clock, life, sent: None, busy, open_until, until: 0 };
                     }
                     _ => self.holders[at].busy = !self.holders[at].busy,
                 }
@@ -180,18 +193,30 @@ impl World {
     fn turn(&mut self, at: usize) {
         let holder = &mut self.holders[at];
         let now = holder.clock.local(self.now);
+        let is_open = now < holder.open_until;
+        let is_over = holder.tickets.window(&KEY, now).is_none() && holder.until > 0;
+        if holder.busy && is_over && !is_open {
+            // Its time is over, and others may wait.
+            if let Some(back) = holder.tickets.back(&KEY, self.pause_us, Box::default(), now) {
+                self.travel(|| Event::Back(at, back.clone()));
+            }
+        }
+        let holder = &mut self.holders[at];
         if holder.busy {
             let paced = holder.sent.is_none_or(|sent| now.since_us(sent) >= self.pause_us);
             if paced && holder.tickets.may_send(&KEY, now) {
                 holder.tickets.sent(&KEY, now);
                 holder.sent = Some(now);
+                let slow = self.rng.chance(200);
+                let takes_us = if slow { REQUEST_US } else { self.rng.below(S / 2) };
+                holder.open_until = holder.open_until.max(now.plus_us(takes_us));
                 self.request(at);
             }
             let holder = &mut self.holders[at];
             if let Some(want) = holder.tickets.want(&KEY, now) {
                 self.travel(|| Event::Want(at, want.clone()));
             }
-        } else if let Some(back) = holder.tickets.back(&KEY, self.pause_us, Box::default(), now) {
+        } else if !is_open && let Some(back) = holder.tickets.back(&KEY, self.pause_us, Box::default(), now) {
             self.travel(|| Event::Back(at, back.clone()));
         }
         self.judge(at);
@@ -199,6 +224,10 @@ impl World {
 
     fn request(&mut self, at: usize) {
         let process = (at, self.holders[at].life);
+        let is_open = |holder: &Holder| holder.clock.local(self.now) < holder.open_until;
+        if let Some(other) = (0..HOLDERS).find(|&other| other != at && is_open(&self.holders[other])) {
+            self.wrong = Some(format!("{process:?} asks while {other} has a request open"));
+        }
         if let Some((last, time)) = self.last.filter(|(last, _)| *last != process) {
             self.changes += 1;
             if self.now - time < self.pause_us {
@@ -294,35 +323,71 @@ fn waits(said: &Said<u32>) -> bool {
 
 #[test]
 fn a_keeper_lends_nothing_when_it_began_or_has_no_right_and_then_in_turn() {
-    let mut keeper = Keeper::open(2, S, at(100));
+    let mut keeper = Keeper::open(lending(2, S), at(100));
     let ask = |keeper: &mut Keeper<u32>, node, number, now| {
         keeper.want(node, want(number), partition(5), Now::NEVER, now)
     };
     assert!(waits(&ask(&mut keeper, 1, 1, at(101))));
-    assert!(waits(&ask(&mut keeper, 1, 2, at(161))), "61 s are not enough");
+    assert!(waits(&ask(&mut keeper, 1, 2, at(176))), "76 s are not enough");
     let open = at(100).plus_us(CLOSED_US);
     assert!(waits(&keeper.want(1, want(3), partition(5), open, open)), "without a right nothing is lent");
     let first = granted(ask(&mut keeper, 1, 4, open));
     assert_eq!((first.for_us, first.due_in_us, first.slots), (TICKET_US, owed_us(S), 2));
-    assert!(waits(&ask(&mut keeper, 2, 1, at(170))));
-    assert!(waits(&ask(&mut keeper, 3, 1, at(170))));
+    assert!(waits(&ask(&mut keeper, 2, 1, at(180))));
+    assert!(waits(&ask(&mut keeper, 3, 1, at(180))));
     let renew = Want { key: KEY, ask: 5, renews: true };
     assert!(
-        waits(&keeper.want(1, renew, partition(5), Now::NEVER, at(180))),
+        waits(&keeper.want(1, renew, partition(5), Now::NEVER, at(190))),
         "others wait, and its slice is over"
     );
     let back = |ask, sent_ago_us| Back { key: KEY, ask, sent_ago_us, pause_us: 3 * S, line: Box::new(*b"x") };
-    keeper.back(1, back(3, None), at(181));
-    assert!(waits(&ask(&mut keeper, 2, 2, at(181))), "an earlier ticket was meant");
-    keeper.back(1, back(5, Some(S)), at(182));
-    assert!(waits(&ask(&mut keeper, 3, 2, at(182))), "the other one came before");
-    let second = granted(ask(&mut keeper, 2, 3, at(183)));
+    keeper.back(1, back(3, None), at(191));
+    assert!(waits(&ask(&mut keeper, 2, 2, at(191))), "an earlier ticket was meant");
+    keeper.back(1, back(5, Some(S)), at(192));
+    assert!(waits(&ask(&mut keeper, 3, 2, at(192))), "the other one came before");
+    let second = granted(ask(&mut keeper, 2, 3, at(193)));
     assert_eq!(second.for_us, SLICE_US, "another one waits");
     assert_eq!(second.due_in_us, owed_us(3 * S) - 2 * S);
     assert_eq!(&*second.line, b"x");
     keeper.close(partition(5), at(300));
-    assert!(waits(&ask(&mut keeper, 2, 9, at(361))));
-    assert!(!waits(&ask(&mut keeper, 2, 10, at(362))));
+    assert!(waits(&ask(&mut keeper, 2, 9, at(376))));
+    assert!(!waits(&ask(&mut keeper, 2, 10, at(377))));
+}
+
+#[test]
+fn the_next_in_line_waits_for_what_is_open_or_for_back() {
+    let begin = |keeper: &mut Keeper<u32>| {
+        let mut ask = |node, ask, now| keeper.want(node, want(ask), partition(5), Now::NEVER, now);
+        assert!(!waits(&ask(1, 1, at(0))));
+        let told = match ask(2, 1, at(57)) {
+            Said::Wait(wait) => wait.wait_us,
+            Said::Grant(grant) => panic!("{grant:?}"),
+        };
+        assert!(told > 4 * S && told < 5 * S, "it asks again when the ticket ends: {told}");
+        assert!(waits(&ask(2, 2, at(62))), "a request may be open");
+    };
+    let mut keeper = Keeper::fresh(lending(1, S));
+    begin(&mut keeper);
+    assert!(waits(&keeper.want(2, want(3), partition(5), Now::NEVER, at(76))));
+    assert!(!waits(&keeper.want(2, want(4), partition(5), Now::NEVER, at(77))), "nothing takes longer");
+    let mut keeper = Keeper::fresh(lending(1, S));
+    begin(&mut keeper);
+    let back = Back { key: KEY, ask: 1, sent_ago_us: Some(5 * S), pause_us: S, line: Box::default() };
+    keeper.back(1, back, at(64));
+    assert_eq!(granted(keeper.want(2, want(3), partition(5), Now::NEVER, at(64))).due_in_us, 0);
+}
+
+#[test]
+fn what_is_to_go_to_another_keeper_is_lent_for_a_short_time() {
+    let mut keeper = Keeper::fresh(lending(1, S));
+    keeper.set_leaving([partition(5)].into());
+    let ask = |keeper: &mut Keeper<u32>, number, now| {
+        granted(keeper.want(1, want(number), partition(5), Now::NEVER, now)).for_us
+    };
+    assert_eq!(ask(&mut keeper, 1, at(0)), SLICE_US);
+    assert_eq!(ask(&mut keeper, 2, at(9)), SLICE_US, "and again, while nobody else wants it");
+    keeper.set_leaving(std::collections::BTreeSet::new());
+    assert_eq!(ask(&mut keeper, 3, at(10)), TICKET_US);
 }
 
 #[test]
@@ -365,7 +430,7 @@ fn a_ticket_counts_from_the_sending_and_one_that_is_not_wanted_goes_back() {
 #[test]
 fn a_pause_without_end_is_none_that_is_over() {
     assert_eq!(owed_us(u64::MAX), u64::MAX);
-    let mut keeper = Keeper::open(1, S, Now::ZERO);
+    let mut keeper = Keeper::open(lending(1, S), Now::ZERO);
     let now = Now::ZERO.plus_us(CLOSED_US);
     let first = granted(keeper.want(1, want(1), partition(5), Now::NEVER, now));
     let back =

@@ -4,7 +4,7 @@ use super::partition;
 use crate::base::Now;
 use crate::peer::beat::Beat;
 use crate::peer::register::{Answer, Ask, Ballot, Register, Reply, Request, Value};
-use crate::peer::ticket::{CLOSED_US, Keeper, Said, TicketKey, Tickets, owed_us};
+use crate::peer::ticket::{Keeper, Lending, Said, TICKET_US, TicketKey, Tickets, kept_us, owed_us};
 use crate::proto::peer_wire::{FrameBuffer, PeerWord};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -59,9 +59,10 @@ fn tickets_are_lent_and_given_back_by_words() {
         .into_iter()
         .chain(TicketKey::of_host("a.example"))
         .collect();
-    let mut keeper = Keeper::open(2, 1_000_000, Now::ZERO);
+    let lending = Lending { slots: 2, pause_us: 1_000_000, request_us: 10_000_000 };
+    let mut keeper = Keeper::open(lending, Now::ZERO);
     let mut tickets = Tickets::new(1 << 32);
-    let now = Now::ZERO.plus_us(CLOSED_US);
+    let now = Now::ZERO.plus_us(kept_us(TICKET_US + lending.request_us));
     let wants = keys.iter().filter_map(|key| tickets.want(key, now)).collect();
     let wants = travels(&PeerWord::Want(wants), |word| match word {
         PeerWord::Want(wants) => wants.clone(),

@@ -1,6 +1,6 @@
 //! Who lends addresses.
 
-use super::{Back, CLOSED_US, Grant, SLICE_US, TICKET_US, Wait, Want, kept_us, owed_us};
+use super::{Back, Grant, SLICE_US, TICKET_US, Wait, Want, kept_us, owed_us};
 use crate::base::Now;
 use crate::limits::{TICKET_LINE_BYTES_MAX, TICKET_WAITERS_MAX, TICKETS_KEPT_MAX};
 use crate::proto::partition::Partition;
@@ -26,11 +26,22 @@ pub struct HandedOver<K> {
     pub tickets: Vec<Handed<K>>,
 }
 
+/// By which rules addresses are lent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lending {
+    pub slots: u16,
+    /// The pause between two requests.
+    pub pause_us: u64,
+    /// A request that was sent may be open for so long, also beyond the end of its ticket: until then nobody else gets one,
+    /// unless it is given back.
+    pub request_us: u64,
+}
+
 /// What was lent to whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handed<K> {
     pub key: K,
-    /// The holder, its ask, and how long the ticket has to be counted yet.
+    /// The holder, its ask, and how long the ticket and its requests have to be counted yet.
     pub lent: Option<(u16, u64, u64)>,
     pub due_in_us: u64,
     pub pause_us: u64,
@@ -44,6 +55,15 @@ struct Lent {
     /// When this holder got it first, and when the last of its grants is over.
     since: Now,
     until: Now,
+    /// When the last request that it was good for has ended.
+    over: Now,
+}
+
+impl Lent {
+    /// Another may ask when it ends, and then often: the holder gives it back as soon as nothing is open.
+    fn wait_us(&self, now: Now) -> u64 {
+        self.until.since_us(now).clamp(SOON_US, SLICE_US)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -61,31 +81,39 @@ struct Entry {
 /// Keeps the tickets of the partitions that a node owns.
 #[derive(Clone, Debug)]
 pub struct Keeper<K> {
-    slots: u16,
-    pause_us: u64,
+    lending: Lending,
     entries: BTreeMap<K, Entry>,
     /// Nothing is lent before: of everything, and of single partitions.
     closed_until: Now,
     closed: BTreeMap<Partition, Now>,
+    /// Partitions that go to another keeper once nothing of them is lent.
+    leaving: BTreeSet<Partition>,
     kept_us: fn(u64) -> u64,
 }
 
 impl<K: Clone + Ord> Keeper<K> {
     /// A keeper that begins: of what was lent before it knows nothing, so it waits until that is over.
-    pub fn open(slots: u16, pause_us: u64, now: Now) -> Keeper<K> {
-        Keeper {
-            slots,
-            pause_us,
-            entries: BTreeMap::new(),
-            closed_until: now.plus_us(CLOSED_US),
-            closed: BTreeMap::new(),
-            kept_us,
-        }
+    pub fn open(lending: Lending, now: Now) -> Keeper<K> {
+        let mut keeper = Keeper::fresh(lending);
+        keeper.close_all(now);
+        keeper
+    }
+
+    /// Lends for a short time only what is of these partitions, which are to go to another keeper: nothing of them may be lent then.
+    pub fn set_leaving(&mut self, partitions: BTreeSet<Partition>) {
+        self.leaving = partitions;
     }
 
     /// A keeper whose node never kept anything before.
-    pub fn fresh(slots: u16, pause_us: u64) -> Keeper<K> {
-        Keeper { closed_until: Now::ZERO, ..Keeper::open(slots, pause_us, Now::ZERO) }
+    pub fn fresh(lending: Lending) -> Keeper<K> {
+        Keeper {
+            lending,
+            entries: BTreeMap::new(),
+            closed_until: Now::ZERO,
+            closed: BTreeMap::new(),
+            leaving: BTreeSet::new(),
+            kept_us,
+        }
     }
 
     /// Partitions of which something is lent, or owed a pause; `None` while it is not known what was lent before.
@@ -107,7 +135,13 @@ impl<K: Clone + Ord> Keeper<K> {
     /// Lends nothing of a partition until what another keeper may have lent is over: after a takeover, if
     /// [`crate::peer::beat::Timing::new_keeper_waits`].
     pub fn close(&mut self, partition: Partition, now: Now) {
-        self.close_until(partition, now.plus_us((self.kept_us)(TICKET_US)), now);
+        let closed_us = (self.kept_us)(TICKET_US + self.lending.request_us);
+        self.close_until(partition, now.plus_us(closed_us), now);
+    }
+
+    /// Lends nothing at all for as long.
+    pub fn close_all(&mut self, now: Now) {
+        self.closed_until = now.plus_us((self.kept_us)(TICKET_US + self.lending.request_us));
     }
 
     fn close_until(&mut self, partition: Partition, until: Now, now: Now) {
@@ -148,7 +182,7 @@ impl<K: Clone + Ord> Keeper<K> {
                 return wait(key, SLICE_US);
             }
         }
-        let pause_us = self.pause_us;
+        let Lending { slots, pause_us, request_us } = self.lending;
         let entry =
             self.entries.entry(key.clone()).or_insert_with(|| Entry::new(partition, pause_us, closed));
         entry.expire(now);
@@ -157,7 +191,7 @@ impl<K: Clone + Ord> Keeper<K> {
         let since = match entry.lent {
             Some(lent) if lent.node == node => {
                 if ask <= lent.ask || others && now.since_us(lent.since) >= SLICE_US {
-                    return wait(key, lent.until.since_us(now).min(SLICE_US));
+                    return wait(key, lent.wait_us(now));
                 }
                 if !renews {
                     // A process that began again does not know when the one before it sent last.
@@ -167,7 +201,7 @@ impl<K: Clone + Ord> Keeper<K> {
             }
             Some(lent) => {
                 entry.line_up(node, now);
-                return wait(key, lent.until.since_us(now).min(SLICE_US));
+                return wait(key, lent.wait_us(now));
             }
             None if entry.waiting.front().is_some_and(|(first, _)| *first != node) => {
                 entry.line_up(node, now);
@@ -176,17 +210,20 @@ impl<K: Clone + Ord> Keeper<K> {
             None => now,
         };
         entry.waiting.retain(|(waits, _)| *waits != node);
-        let for_us = if others { SLICE_US } else { TICKET_US };
-        let until = now.plus_us((self.kept_us)(for_us));
+        let is_short = others || self.leaving.contains(&partition);
+        let for_us = if is_short { SLICE_US } else { TICKET_US };
+        let (until, over) = ((self.kept_us)(for_us), (self.kept_us)(for_us + request_us));
+        let (until, over) = (now.plus_us(until), now.plus_us(over));
         // A shorter grant ends no longer one.
-        let until = entry.lent.map_or(until, |lent| lent.until.max(until));
-        entry.lent = Some(Lent { node, ask, since, until });
+        let (until, over) =
+            entry.lent.map_or((until, over), |lent| (lent.until.max(until), lent.over.max(over)));
+        entry.lent = Some(Lent { node, ask, since, until, over });
         Said::Grant(Grant {
             key,
             ask,
             for_us,
             due_in_us: entry.due.since_us(now),
-            slots: self.slots,
+            slots,
             pause_us: entry.pause_us,
             line: entry.line.clone(),
         })
@@ -199,7 +236,7 @@ impl<K: Clone + Ord> Keeper<K> {
             return;
         }
         entry.lent = None;
-        entry.pause_us = back.pause_us.max(self.pause_us);
+        entry.pause_us = back.pause_us.max(self.lending.pause_us);
         if back.line.len() <= TICKET_LINE_BYTES_MAX {
             entry.line = back.line;
         }
@@ -220,7 +257,7 @@ impl<K: Clone + Ord> Keeper<K> {
         let handed = of_it.into_iter().filter_map(|key| {
             let mut entry = self.entries.remove(&key)?;
             entry.expire(now);
-            let lent = entry.lent.map(|lent| (lent.node, lent.ask, lent.until.since_us(now)));
+            let lent = entry.lent.map(|lent| (lent.node, lent.ask, lent.over.since_us(now)));
             let due_in_us = entry.due.since_us(now);
             Some(Handed { key, lent, due_in_us, pause_us: entry.pause_us, line: entry.line })
         });
@@ -237,8 +274,10 @@ impl<K: Clone + Ord> Keeper<K> {
                 self.close(partition, now);
                 return;
             }
-            let lent =
-                lent.map(|(node, ask, left_us)| Lent { node, ask, since: now, until: now.plus_us(left_us) });
+            let lent = lent.map(|(node, ask, left_us)| {
+                let over = now.plus_us(left_us);
+                Lent { node, ask, since: now, until: over, over }
+            });
             let due = now.plus_us(due_in_us);
             self.entries
                 .insert(key, Entry { partition, lent, due, pause_us, line, waiting: VecDeque::new() });
@@ -258,7 +297,7 @@ impl<K: Clone + Ord> Keeper<K> {
     #[cfg(test)]
     pub(in crate::peer) fn set_kept(&mut self, kept_us: fn(u64) -> u64, now: Now) {
         self.kept_us = kept_us;
-        self.closed_until = now.plus_us(kept_us(TICKET_US));
+        self.close_all(now);
     }
 }
 
@@ -275,9 +314,9 @@ impl Entry {
         }
     }
 
-    /// A ticket that ran out was in use until its end, for all that is known.
+    /// A ticket that ran out was in use until its end, for all that is known, and is over when that request is.
     fn expire(&mut self, now: Now) {
-        if let Some(lent) = self.lent.filter(|lent| lent.until <= now) {
+        if let Some(lent) = self.lent.filter(|lent| lent.over <= now) {
             self.due = self.due.max(lent.until.plus_us(owed_us(self.pause_us)));
             self.lent = None;
         }

@@ -50,6 +50,10 @@ impl Address {
         self.open > 0 || self.claimed || (self.is_waited_for() && self.pace.due() <= soon)
     }
 
+    pub fn has_open(&self) -> bool {
+        self.open > 0
+    }
+
     pub fn is_waited_for(&self) -> bool {
         self.last != NO_HOST
     }

@@ -72,6 +72,7 @@ impl Model {
 
     /// Something happens in the rest of the cluster.
     pub(super) fn lender_step(&mut self) {
+        self.hear_loans();
         let Some(lender) = &mut self.lender else {
             return;
         };
@@ -199,14 +200,18 @@ impl Model {
 
     /// Everything that is wanted is lent.
     pub(super) fn lend_all(&mut self) {
-        self.hear_loans();
         let Some(lender) = &mut self.lender else {
             return;
         };
         lender.right_until = self.now + 120 * SECOND;
+        self.server.set_right(self.now_of(self.now + 120 * SECOND), self.at());
+        // What was lent and is over may be wanted anew.
+        self.hear_loans();
+        let Some(lender) = &self.lender else {
+            return;
+        };
         let wanted = |ip: &usize| lender.tickets[*ip].want.is_some();
         let wanted: Vec<usize> = (0..lender.tickets.len()).filter(wanted).collect();
-        self.server.set_right(self.now_of(self.now + 120 * SECOND), self.at());
         for ip in wanted {
             self.lend(ip, self.now, self.now + 60 * SECOND, false);
         }

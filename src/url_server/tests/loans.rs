@@ -21,6 +21,17 @@ fn server() -> UrlServer {
     server
 }
 
+/// The number of the Want of an address that was given back at the end of its loan.
+fn wanted_again(server: &mut UrlServer, address: &str) -> u64 {
+    match server.take_loan_words().as_slice() {
+        [LoanWord::Idle { ip: given, .. }, LoanWord::Want { ip, want }] => {
+            assert_eq!([ip.to_string(), given.to_string()], [address, address]);
+            *want
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
 /// The number of the one Want that was said, of this address.
 fn wanted(server: &mut UrlServer, address: &str) -> u64 {
     match server.take_loan_words().as_slice() {
@@ -79,7 +90,7 @@ fn without_a_cluster_there_is_no_gate() {
 }
 
 #[test]
-fn a_loan_that_ends_is_wanted_still_and_what_is_open_ends_well() {
+fn a_loan_that_ends_is_given_back_when_nothing_is_open_and_wanted_again() {
     let mut server = server();
     for n in 1..5 {
         server.admit(job(n, &format!("http://a/{n}"), "1.1.1.1"), Now::ZERO);
@@ -94,9 +105,15 @@ fn a_loan_that_ends_is_wanted_still_and_what_is_open_ends_well() {
     server.sent(order.trans, at(2_400));
     // The loan is over while a request is open, which goes on; and nothing is said of the address.
     nothing(&mut server, at(20_000));
+    assert_eq!(server.take_loan_words(), [], "a request is open");
     server.release(order.trans, &OK, at(20_000)).unwrap();
     nothing(&mut server, at(22_000));
-    assert_eq!((server.take_loan_words(), server.next_due()), (vec![], None), "the one who lends renews it");
+    let again = wanted_again(&mut server, "1.1.1.1");
+    assert!(again > want);
+    assert_eq!(server.next_due(), None, "and it waits for a loan");
+    lend(&mut server, "1.1.1.1", want, (20_250, 30_000), at(22_000));
+    nothing(&mut server, at(22_000));
+    let want = again;
     lend(&mut server, "1.1.1.1", want, (22_250, 30_000), at(22_000));
     lend(&mut server, "1.1.1.1", want, (0, 25_000), at(22_000));
     nothing(&mut server, at(22_240));
@@ -205,6 +222,7 @@ fn what_comes_too_late_is_asked_again_without_a_fault() {
     let order = fetch(&mut server, Now::ZERO);
     server.not_sent(order.trans, at(1_500));
     nothing(&mut server, at(2_000));
+    let want = wanted_again(&mut server, "1.1.1.1");
     lend(&mut server, "1.1.1.1", want, (2_000, 90_000), at(2_000));
     robots(&mut server, at(2_000), 404, b"");
     let order = fetch(&mut server, at(3_000));
