@@ -73,6 +73,8 @@ pub const MOVED_ROWS_BYTES_MAX: usize = 512 << 10;
 pub const MOVED_LINES_BYTES_MAX: usize = 64 << 10;
 /// Words with documents that may be on their way to a node.
 pub const MOVES_UNCOUNTED_MAX: usize = 16;
+/// The same, of a copy: what a node keeps until its follower has it.
+pub const COPIES_UNCOUNTED_MAX: usize = 32;
 /// Partitions that are handed over together.
 pub const MOVED_PARTITIONS_MAX: usize = 128;
 /// Bytes of a version, of an address with its port (a name has 253), and of the line that says why a node is refused.

@@ -19,7 +19,7 @@ pub(super) struct NodesDemo<'a> {
 }
 
 /// A cluster that has not come together for so long, or has not gone on, will not.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Of the pages, the part after which a node is killed.
 const KILLED_AFTER: u64 = 4;
 /// As of `cluster wait`: rounds that begin after something was told know of it.
@@ -142,7 +142,10 @@ impl Cast<'_> {
             demo.dir.join(NodesDemo::name(1)).join("cluster.key").display().to_string(),
         ];
         let who = ["node", "--data", &data, "--listen", &self.addresses[at], "--cores", &core];
+        // Requests are short, so that a node that was started again lends addresses soon.
+        let short = ["--timeout-req", "5s"];
         let how = ["--hosts-file", &hosts, "--allow-net", "127.0.0.0/8", "--req-host-per-sec", &rate];
+        let how = [&how[..], &short].concat();
         let (first, joins) =
             (["--scope", "any", "--spread", "host"], ["--scope", "any", "--join", &self.addresses[0]]);
         let args = match number {

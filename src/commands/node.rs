@@ -52,6 +52,9 @@ pub struct ClusterFlags {
     /// A node that was silent for so long is taken over by another: a time, or never [default: 5min]
     #[arg(long, value_name = "TIME", help_heading = CLUSTER)]
     takeover: Option<Takeover>,
+    /// Other nodes that keep a copy of what this one knows of URLs: 0 or 1 [default: 1]
+    #[arg(long, value_name = "N", help_heading = CLUSTER)]
+    copies: Option<u8>,
 }
 
 const CLUSTER: &str = "Cluster";
@@ -95,6 +98,10 @@ impl Overlay for ClusterFlags {
         if let Some(takeover) = self.takeover {
             cluster.takeover = takeover;
             tell("takeover");
+        }
+        if let Some(copies) = self.copies {
+            cluster.copies = copies;
+            tell("copies");
         }
     }
 }
@@ -160,6 +167,7 @@ pub(super) fn cluster_of(config: &mut Config, names_feeds: bool) -> Result<Clust
         spread: cluster.spread,
         takeover_us: cluster.takeover.us(),
         request_us: 1_000 * config.spider.timeout_req.0,
+        copies: cluster.copies > 0,
         rules: rules_of(config),
         random: random_u64(),
     })
@@ -205,7 +213,7 @@ pub(super) fn begin_anew() -> Failure {
 fn rules_of(config: &Config) -> u64 {
     let (crawl, queues, spider) = (&config.crawl, &config.url_server, &config.spider);
     let rules = format!(
-        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {}",
+        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {} {}",
         crawl.scope,
         crawl.depth,
         queues.req_host_concurrent,
@@ -214,6 +222,8 @@ fn rules_of(config: &Config) -> u64 {
         config.doc_index.allow.texts(),
         config.doc_index.deny.texts(),
         config.cluster.takeover,
+        // How long a request may be open after a right, or a ticket, has ended.
+        spider.timeout_req.0,
     );
     xxh3_64(rules.as_bytes())
 }

@@ -86,7 +86,18 @@ impl SimArgs {
         let SimReport {
             requests, documents, success, deaths, pauses, changes, slots_reused, moved_on, ..
         } = total;
-        let SimReport { broken, left_behind, stored, lines, fail_overs, moves, virtual_seconds, .. } = total;
+        let SimReport {
+            broken,
+            left_behind,
+            stored,
+            lines,
+            fail_overs,
+            moves,
+            known,
+            lost,
+            virtual_seconds,
+            ..
+        } = total;
         let SimReport { polls, on_time, stories, gaps, liars, stalls, takeovers, begun_anew, .. } = total;
         if self.feeds {
             return print(&format!(
@@ -98,7 +109,7 @@ impl SimArgs {
         }
         let incidents = match () {
             () if self.cluster.is_some() => format!(
-                "{lines} URLs typed, {deaths} nodes killed, {stalls} stalled, links broken {broken} times, {moves} hosts moved to other nodes, addresses went from node to node {fail_overs} times, {takeovers} hosts taken over, {begun_anew} nodes came back to that"
+                "{lines} URLs typed, {deaths} nodes killed, {lost} with their disks, {stalls} stalled, links broken {broken} times, {moves} hosts moved to other nodes, addresses went from node to node {fail_overs} times, {takeovers} hosts taken over with {known} pages known from copies, {begun_anew} nodes came back to that"
             ),
             () if self.master => format!(
                 "{lines} lines given to masters, {deaths} processes killed, links or table broken {broken} times, {fail_overs} changes to the other master, {moves} orders to move a domain"

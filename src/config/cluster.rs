@@ -26,6 +26,8 @@ settings! {
         weight: u16 = 100, in 1 to 10_000;
         /// A node that was silent for so long is taken over by another, as `--takeover` says: a time, or "never". The same on all nodes.
         takeover: Takeover = Takeover::default();
+        /// How many other nodes keep a copy of what this one knows of URLs, as `--copies` says: who takes it over goes on from that.
+        copies: u8 = 1, in 0 to 1;
     }
 }
 

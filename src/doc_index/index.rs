@@ -1,4 +1,5 @@
 mod candidates;
+mod copying;
 mod import;
 mod inspect;
 mod memory;
@@ -8,6 +9,7 @@ mod peers;
 mod replay;
 mod seeds;
 
+pub use copying::Copying;
 pub use import::{Import, ImportError, Imported, MOVED, Mention, TagHash};
 pub use moving::{Moving, MovingItem};
 pub use outcomes::NEVER_S;
@@ -292,7 +294,7 @@ impl DocIndex {
         self.known.resolved(resolved);
     }
 
-    fn row(&mut self, doc_id: u32) -> Row {
+    pub(super) fn row(&mut self, doc_id: u32) -> Row {
         self.trouble.or_default(self.documents.row(doc_id))
     }
 

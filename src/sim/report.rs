@@ -27,6 +27,10 @@ pub struct SimReport {
     pub fail_overs: u64,
     /// Orders to move a domain.
     pub moves: u64,
+    /// Nodes whose disks were lost.
+    pub lost: u64,
+    /// Pages that whoever took over had to know, as it had them in a copy.
+    pub known: u64,
     /// Questions for feeds; those that were due to the second, with nothing that could hold them up.
     pub polls: u64,
     pub on_time: u64,
@@ -59,6 +63,8 @@ impl AddAssign for SimReport {
         self.lines += other.lines;
         self.fail_overs += other.fail_overs;
         self.moves += other.moves;
+        self.lost += other.lost;
+        self.known += other.known;
         self.polls += other.polls;
         self.on_time += other.on_time;
         self.stories += other.stories;

@@ -67,6 +67,17 @@ fn short_of(view: &ClusterView) -> Vec<String> {
             voters(view)
         ));
     }
+    if let Some(copy) = view.copy.as_ref().filter(|copy| !copy.in_step && copy.behind_ms > COPY_MS) {
+        let behind_s = copy.behind_ms / 1_000;
+        let what = match copy.was_whole {
+            true => format!("what it has learned for {behind_s} s"),
+            false => "what it knows".to_string(),
+        };
+        short.push(format!(
+            "{what} is on the disk of node {} alone: node {} does not have it yet (it has to run and to be linked)",
+            view.node, copy.node
+        ));
+    }
     let owned: u64 = view.nodes.iter().map(|node| node.partitions).sum();
     let nobodys = (PARTITIONS as u64).saturating_sub(owned);
     if nobodys > 0 {
@@ -108,8 +119,28 @@ impl Found {
             text += "the table is frozen by an operator: nobody is taken over, and who joins gets nothing (nephila cluster thaw)\n";
         }
         text += &table(&self.view);
+        text += &copies(&self.view);
         text
     }
+}
+
+/// Where else it is known what this node knows.
+fn copies(view: &ClusterView) -> String {
+    let mut text = match &view.copy {
+        Some(copy) if copy.in_step => {
+            format!("what node {} knows is on the disk of node {}, too\n", view.node, copy.node)
+        }
+        Some(copy) if copy.was_whole => {
+            let behind = copy.behind_ms / 1_000;
+            format!("what node {} knew {behind} s ago is on the disk of node {}, too\n", view.node, copy.node)
+        }
+        Some(copy) => format!("a copy of what node {} knows is made at node {}\n", view.node, copy.node),
+        None => String::new(),
+    };
+    if view.takes_in != 0 {
+        text += &format!("node {} takes over what node {} knew\n", view.node, view.takes_in);
+    }
+    text
 }
 
 fn mode_text(mode: &str, view: &ClusterView) -> String {
@@ -118,6 +149,9 @@ fn mode_text(mode: &str, view: &ClusterView) -> String {
         mode => format!("{mode} of {}", counted(view.voters.len() as u64, "voter")),
     }
 }
+
+/// A copy may be behind for so long before that is less than was promised.
+const COPY_MS: u64 = 5_000;
 
 const HEADS: [&str; 10] =
     ["node", "address", "state", "linked", "partitions", "pending", "open", "pages", "outbox", "right left"];
@@ -207,7 +241,23 @@ mod tests {
         (left.membership, left.partitions) = ("left".to_string(), 0);
         let mut first = node(1, true, "crawling");
         first.partitions = 4_096;
-        assert_eq!(short_of(&view(vec![first, left])), Vec::<String>::new());
+        let mut whole = view(vec![first, left]);
+        assert_eq!(short_of(&whole), Vec::<String>::new());
+        let set = |view: &mut ClusterView, was_whole, in_step| {
+            let copy = view.copy.get_or_insert_default();
+            (copy.node, copy.behind_ms, copy.was_whole, copy.in_step) = (2, 61_000, was_whole, in_step);
+        };
+        set(&mut whole, false, false);
+        assert!(short_of(&whole)[0].starts_with("what it knows is on the disk of node 1 alone"));
+        assert_eq!(copies(&whole), "a copy of what node 1 knows is made at node 2\n");
+        set(&mut whole, true, false);
+        assert!(short_of(&whole)[0].starts_with("what it has learned for 61 s is"));
+        assert_eq!(copies(&whole), "what node 1 knew 61 s ago is on the disk of node 2, too\n");
+        set(&mut whole, true, true);
+        whole.takes_in = 3;
+        assert_eq!(short_of(&whole), Vec::<String>::new());
+        let both = "what node 1 knows is on the disk of node 2, too\nnode 1 takes over what node 3 knew\n";
+        assert_eq!(copies(&whole), both);
     }
 
     #[test]

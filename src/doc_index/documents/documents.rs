@@ -4,6 +4,7 @@ use super::notes::Notes;
 use super::recent_rows::{RECENT_BYTES, RecentRow, RecentRows};
 use super::row::{ROW_BYTES, Row};
 use crate::storage::Bytes;
+use std::collections::BTreeSet;
 use std::io;
 
 /// The rows of all documents, and their notes. What is put in is written with the next [`Documents::write`]: one after
@@ -22,6 +23,16 @@ pub(crate) struct Documents {
     log_end: u64,
     /// Documents that have a row.
     has_row: Bits,
+    /// For who keeps a copy: documents whose rows were put since.
+    changed: Option<Changed>,
+}
+
+struct Changed {
+    docs: BTreeSet<u32>,
+    /// There were too many.
+    is_torn: bool,
+    /// Documents from this number on came since: what becomes of them is noted.
+    first_new: u32,
 }
 
 /// The files of the documents.
@@ -39,6 +50,8 @@ const ROWS_PER_PAGE: u32 = 64;
 /// How many rows there are in the log at least and at most.
 const RECENT_MIN: usize = 1_024;
 const RECENT_MAX: usize = 1 << 19;
+/// Rows that may change while nobody takes what has: some tens of megabytes.
+const CHANGED_MAX: usize = if cfg!(test) { 1 << 12 } else { 1 << 22 };
 
 impl Documents {
     /// Takes up the rows that the log has. What a crash tore of its end counts for nothing.
@@ -53,6 +66,7 @@ impl Documents {
             unlogged: Vec::new(),
             log_end: 0,
             has_row: Bits::default(),
+            changed: None,
         };
         documents.read_log()?;
         Ok(documents)
@@ -110,6 +124,39 @@ impl Documents {
         self.unlogged.extend_from_slice(&check(doc_id, &bytes).to_le_bytes());
         self.unlogged.extend_from_slice(&bytes);
         self.recent.put(doc_id, bytes);
+        if let Some(changed) = &mut self.changed {
+            changed.put(doc_id);
+        }
+    }
+
+    /// From now on it is noted which rows are put. The next document has this number.
+    pub fn note_changes(&mut self, first_new: u32) {
+        self.changed = Some(Changed { docs: BTreeSet::new(), is_torn: false, first_new });
+    }
+
+    /// Whether a document came after the noting began.
+    pub fn is_noted(&self, doc_id: u32) -> bool {
+        self.changed.as_ref().is_some_and(|changed| doc_id >= changed.first_new)
+    }
+
+    /// Documents whose rows were put, some of them.
+    pub fn take_changed(&mut self, max: usize) -> Vec<u32> {
+        let Some(changed) = &mut self.changed else { return Vec::new() };
+        std::iter::from_fn(|| changed.docs.pop_first()).take(max).collect()
+    }
+
+    /// What has changed is not known any more.
+    pub fn tear(&mut self) {
+        self.changed = None;
+    }
+
+    pub fn has_changed(&self) -> bool {
+        self.changed.as_ref().is_some_and(|changed| !changed.docs.is_empty())
+    }
+
+    /// Whether rows were put that are not noted.
+    pub fn is_torn(&self) -> bool {
+        self.changed.as_ref().is_none_or(|changed| changed.is_torn)
     }
 
     /// The note of a document, as its row tells of it.
@@ -193,6 +240,15 @@ impl Documents {
 
     pub fn disk_bytes(&self) -> u64 {
         self.table.disk_bytes() + self.log.disk_bytes() + self.notes.file().disk_bytes()
+    }
+}
+
+impl Changed {
+    fn put(&mut self, doc_id: u32) {
+        self.docs.insert(doc_id);
+        if self.docs.len() > CHANGED_MAX {
+            (self.is_torn, self.docs) = (true, BTreeSet::new());
+        }
     }
 }
 

@@ -75,7 +75,7 @@ impl DocIndex {
     }
 
     /// The row of a document, and how it travels: without what only this node has.
-    fn travelling(&self, doc_id: u32, node: u16) -> io::Result<Option<(Row, Box<[u8]>)>> {
+    pub(super) fn travelling(&self, doc_id: u32, node: u16) -> io::Result<Option<(Row, Box<[u8]>)>> {
         if !self.documents.has_row(doc_id) {
             return Ok(None);
         }
@@ -94,12 +94,15 @@ impl DocIndex {
     }
 
     /// A document that another node hands over, with its partition: it is known, and gets its place when the partition is
-    /// ours. What is ours already is left as it is. True if it was not known; nothing if its row cannot be read.
+    /// ours. What is ours already is left as it is, if it is known. True if it was not known; nothing if its row cannot be read.
     pub fn take_moved(&mut self, url: &CrawlUrl, origin: Origin, row: &[u8], now_s: u32) -> Option<bool> {
         let moved = if row.is_empty() { None } else { Some(arrived(row)?) };
-        let url = url.as_str();
+        let (known_url, url) = (url, url.as_str());
         if !self.shares.is_foreign(url) {
-            return Some(false);
+            // A node that is taken over may have found it for this one, and not told it.
+            let found = self.look(url);
+            let is_known = self.trouble.or_default(found).is_some();
+            return Some(!is_known && self.adopt(known_url, origin, now_s));
         }
         let found = self.look(url);
         let known = self.trouble.or_default(found).map(|found| found.doc_id);

@@ -341,3 +341,105 @@ fn a_row_that_cannot_be_read_is_not_taken() {
         assert!(at >= 64 || cut.is_some() == (at == 0), "cut at {at}");
     }
 }
+
+/// All that is told for a copy, from a place on; and where the next goes on.
+fn copied(index: &mut DocIndex, from: &mut u64) -> (Vec<MovingItem>, Vec<String>) {
+    let (mut items, mut in_scope) = (Vec::new(), Vec::new());
+    loop {
+        let piece = index.copying(*from).unwrap();
+        assert!(!piece.is_torn);
+        items.extend(piece.items);
+        in_scope.extend(piece.in_scope.into_iter().map(|(_, url)| url.into()));
+        *from = piece.upto;
+        if piece.is_whole {
+            return (items, in_scope);
+        }
+    }
+}
+
+/// Whoever takes a node over knows by its copy what that one knew: what is done is done, what it had found for others is told,
+/// and what was out is pending.
+#[test]
+fn a_copy_has_everything_once_and_then_what_changes() {
+    let folder = Folder::new("peers-copied");
+    let (mut index, _) = folder.open(rules(&shared(&[0], &[3])));
+    let url = |text: &str| CrawlUrl::parse(text).unwrap();
+    index.seed(&url("http://h0/"), false, NOW_S);
+    for path in ["http://h0/done", "http://h0/out", "http://h3/foreign", "http://h2/ours"] {
+        link(path, &mut index, Origin::link(1, 1));
+    }
+    let mut from = 0;
+    let (items, in_scope) = copied(&mut index, &mut from);
+    let urls = |items: &[MovingItem]| items.iter().map(|item| item.url.to_string()).collect::<Vec<_>>();
+    assert_eq!(
+        urls(&items),
+        ["http://h0/", "http://h0/done", "http://h0/out", "http://h3/foreign", "http://h2/ours"]
+    );
+    assert_eq!(in_scope, ["http://h0/"]);
+    assert!(items.iter().all(|item| item.row.is_empty()));
+    assert_eq!(copied(&mut index, &mut from), (vec![], vec![]), "nothing is told twice");
+    let mut known = items;
+    assert_eq!(candidates(&mut index, 9).len(), 3);
+    answer(&mut index, "http://h0/", ResultCode::Ok);
+    answer(&mut index, "http://h0/done", ResultCode::Ok);
+    link("http://h0/new", &mut index, Origin::link(2, 2));
+    let (items, _) = copied(&mut index, &mut from);
+    assert_eq!(urls(&items), ["http://h0/new", "http://h0/", "http://h0/done"], "links before their page");
+    known.extend(items);
+    // Found, fetched and read between two looks: what it led to is told before it is done.
+    assert_eq!(candidates(&mut index, 9).len(), 1);
+    answer(&mut index, "http://h0/new", ResultCode::Ok);
+    link("http://h0/newer", &mut index, Origin::link(4, 3));
+    assert_eq!(candidates(&mut index, 9).len(), 1);
+    answer(&mut index, "http://h0/newer", ResultCode::Ok);
+    link("http://h0/newest", &mut index, Origin::link(5, 4));
+    let (items, _) = copied(&mut index, &mut from);
+    let with_row: Vec<(&str, bool)> = items.iter().map(|item| (&*item.url, !item.row.is_empty())).collect();
+    let expected = [
+        ("http://h0/newer", false),
+        ("http://h0/newest", false),
+        ("http://h0/new", true),
+        ("http://h0/newer", true),
+    ];
+    assert_eq!(with_row, expected);
+    known.extend(items);
+    // Who takes over: the partition is another's until the index has everything.
+    let mut taker = DocIndex::default();
+    assert_eq!(taker.set_share(shared(&[2], &[3])).unwrap(), Ok(()));
+    for MovingItem { url, origin, row, .. } in &known {
+        assert!(taker.take_moved(&CrawlUrl::parse(url).unwrap(), *origin, row, NOW_S).is_some());
+    }
+    assert!(taker.take_over_scope(&url("http://h0/"), NOW_S));
+    assert_eq!(taker.set_share(shared(&[2, 0], &[3])).unwrap(), Ok(()));
+    let left = ["http://h0/newest", "http://h0/out", "http://h2/ours"];
+    assert_eq!(pending(&mut taker), left, "also what was found for the one that takes over");
+    assert_eq!((taker.stats().success, taker.stats().foreign), (4, 1), "{:?}", taker.stats());
+    taker.flush(true).unwrap();
+    let found = ToTell::Owner { node: THIRD, found: Origin { via: Origin::VIA_PEER, ..Origin::link(1, 1) } };
+    let told = told(&taker, THIRD);
+    assert!(told.contains(&("http://h3/foreign".to_string(), found)), "{told:?}");
+    assert!(told.contains(&("http://h0/".to_string(), ToTell::All)), "{told:?}");
+    // A copy that is begun anew has everything once.
+    let mut from = 0;
+    let (items, _) = copied(&mut index, &mut from);
+    assert_eq!(items.iter().filter(|item| !item.row.is_empty()).count(), 4);
+    assert_eq!(items.len(), 8);
+}
+
+#[test]
+fn a_copy_of_which_nobody_takes_what_changes_is_torn() {
+    let mut index = DocIndex::default();
+    assert_eq!(index.set_share(share(|_| ME)).unwrap(), Ok(()));
+    assert!(index.copying(64).unwrap().is_torn, "it was never begun");
+    link("http://h0/a", &mut index, Origin::link(0, 1));
+    assert!(!index.copying(0).unwrap().is_torn);
+    assert_eq!(candidates(&mut index, 1).len(), 1);
+    answer(&mut index, "http://h0/a", ResultCode::Ok);
+    let end = index.ledger_end();
+    let row = index.row(1);
+    (1..=1 << 12).for_each(|doc_id| index.documents_mut().put(doc_id, row));
+    assert!(!index.copying(end).unwrap().is_torn);
+    (1..=1 + (1 << 12)).for_each(|doc_id| index.documents_mut().put(doc_id, row));
+    assert!(index.copying(end).unwrap().is_torn);
+    assert!(!index.copying(0).unwrap().is_torn);
+}

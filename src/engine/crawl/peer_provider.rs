@@ -45,7 +45,12 @@ pub(crate) fn answer(provider: &mut Provider, ask: PeerAsk, now_s: u32) -> (Peer
         }
         PeerAsk::TakeMoved(moved) => {
             news.nice = moved.nice.clone();
+            news.into_scope = take_over_scope(provider, &moved.in_scope, now_s);
             PeerTold::TookMoved { bad: take_moved(provider, &moved, now_s) }
+        }
+        PeerAsk::Copying { from } => {
+            let copying = provider.index_mut().copying(from);
+            PeerTold::Copying(copying.map_err(|cause| cause.to_string()))
         }
         PeerAsk::Stand => {
             let index = provider.index();
@@ -69,6 +74,18 @@ fn take_moved(provider: &mut Provider, moved: &MovedDocs, now_s: u32) -> u64 {
         bad += u64::from(taken.is_none());
     }
     bad
+}
+
+/// Takes in what a node that is taken over had in scope; says what of it is new.
+fn take_over_scope(provider: &mut Provider, urls: &[Box<str>], now_s: u32) -> Vec<CrawlUrl> {
+    let mut into_scope = Vec::new();
+    for url in urls.iter().filter_map(|url| normal(url)) {
+        if provider.index_mut().take_over_scope(&url, now_s) {
+            provider.extend_scope(&url);
+            into_scope.push(url);
+        }
+    }
+    into_scope
 }
 
 /// A URL in normal form, as a peer tells it. Most are known by their bytes; of the others it is seen whether they would stay.

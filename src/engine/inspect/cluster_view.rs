@@ -33,6 +33,25 @@ pub struct ClusterView {
     pub frozen: bool,
     /// Other nodes have what this one had: it is about to begin anew.
     pub taken_over: bool,
+    /// Who has a copy of what the node that tells knows; missing if nobody is to.
+    pub copy: Option<CopyView>,
+    /// The node whose copy the node that tells takes in, as it has taken it over; 0 for none.
+    pub takes_in: u16,
+}
+
+/// A copy of what a node knows, on the disk of the next one on the ring.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CopyView {
+    pub node: u16,
+    /// It was whole at some time.
+    pub was_whole: bool,
+    /// It has everything, but for the last seconds.
+    pub in_step: bool,
+    /// Everything that was known so long ago is there; if it never was whole, since when it is made.
+    pub behind_ms: u64,
+    /// Bytes that were sent.
+    pub bytes: u64,
 }
 
 /// One node of it. What it told is of a moment ago, and missing if no link with it stands.
@@ -64,6 +83,8 @@ pub struct NodeTold {
     pub counted: u64,
     pub received: u64,
     pub outbox: u64,
+    /// Bytes of the copy that another node has of what it knows.
+    pub copied: u64,
     pub right_left_ms: u32,
 }
 

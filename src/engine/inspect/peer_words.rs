@@ -1,4 +1,4 @@
-use crate::doc_index::{IndexStats, Moving, Origin, Outbox, StillOurs};
+use crate::doc_index::{Copying, IndexStats, Moving, Origin, Outbox, StillOurs};
 use crate::proto::partition::{Partition, Share};
 use crate::proto::url::CrawlUrl;
 use std::collections::BTreeSet;
@@ -26,6 +26,8 @@ pub enum PeerAsk {
     Stay(Partitions),
     /// To take in what another node hands over; the answer waits until it is on disk.
     TakeMoved(Arc<MovedDocs>),
+    /// All that it knows, from a place of the ledger on, and what changes.
+    Copying { from: u64 },
     /// How far it is.
     Stand,
 }
@@ -34,6 +36,8 @@ pub enum PeerAsk {
 #[derive(Debug, Default)]
 pub struct MovedDocs {
     pub docs: Vec<MovedDoc>,
+    /// What spans the scope of a node that is taken over: in normal form.
+    pub in_scope: Vec<Box<str>>,
     /// Lines of the journal of hosts.
     pub nice: String,
 }
@@ -81,6 +85,7 @@ pub enum PeerTold {
     TookMoved {
         bad: u64,
     },
+    Copying(Result<Copying, String>),
     Standing(Standing),
 }
 

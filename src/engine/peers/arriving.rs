@@ -29,6 +29,22 @@ struct Arrival {
     held: VecDeque<(Moved, MovedDocs)>,
 }
 
+/// What a batch has for the index, with lines of the journal of hosts.
+pub(super) fn moved_docs(batch: &MoveBatch<'_>, nice: String) -> MovedDocs {
+    let mut moved = MovedDocs { nice, ..MovedDocs::default() };
+    let mut items = batch.items();
+    while let Some(MoveItem { url, row }) = items.next() {
+        match url.news {
+            UrlNews::Found(Found { provenance, priority, hits }) => {
+                let origin = Origin { via: Origin::VIA_PEER, provenance, priority, hits };
+                moved.docs.push(MovedDoc { url: url.url.into(), origin, row: row.into() });
+            }
+            UrlNews::Scope => moved.in_scope.push(url.url.into()),
+        }
+    }
+    moved
+}
+
 /// What the index was given.
 struct Taking {
     node: u16,
@@ -81,16 +97,12 @@ impl Arriving {
             return Err(TooMuch);
         }
         arrival.sums.batch += 1;
-        let mut docs = MovedDocs { nice: calendar.to_be_read(batch.lines, now), docs: Vec::new() };
         let mut items = batch.items();
         while let Some(MoveItem { url, row }) = items.next() {
             arrival.sums.count += 1;
             arrival.sums.prints ^= print_of(url.url, row);
-            if let UrlNews::Found(Found { provenance, priority, hits }) = url.news {
-                let origin = Origin { via: Origin::VIA_PEER, provenance, priority, hits };
-                docs.docs.push(MovedDoc { url: url.url.into(), origin, row: row.into() });
-            }
         }
+        let docs = moved_docs(batch, calendar.to_be_read(batch.lines, now));
         arrival.held.push_back((arrival.sums, docs));
         Ok(())
     }

@@ -225,7 +225,7 @@ impl Group {
                 Err(TryRecvError::Empty) => return Turn::Goes,
                 Ok(Reply::Closed { lines }) => {
                     self.moved_at = now;
-                    let lines = pieces(&calendar.to_travel(&lines, now));
+                    let lines = pieces(&calendar.to_travel(&lines, now), MOVED_LINES_BYTES_MAX);
                     Step::Sending(Box::new(Sending::new(self.id, lines)))
                 }
                 _ => Step::ClosingAgain(asks.close(self.partitions.clone())),
@@ -335,12 +335,12 @@ impl Sending {
     }
 }
 
-/// Lines about the pace of hosts and addresses, as many together as a word takes. Robots rules are asked for anew.
-fn pieces(lines: &str) -> VecDeque<String> {
+/// Lines about the pace of hosts and addresses, in pieces of so many bytes. Robots rules are asked for anew.
+pub(super) fn pieces(lines: &str, bytes_max: usize) -> VecDeque<String> {
     let mut pieces: VecDeque<String> = VecDeque::new();
     let is_pace = |line: &&str| line.starts_with("pace ") || line.starts_with("address ");
-    for line in lines.lines().filter(is_pace).filter(|line| line.len() < MOVED_LINES_BYTES_MAX) {
-        if pieces.back().is_none_or(|last| last.len() + line.len() + 1 > MOVED_LINES_BYTES_MAX) {
+    for line in lines.lines().filter(is_pace).filter(|line| line.len() < bytes_max) {
+        if pieces.back().is_none_or(|last| last.len() + line.len() + 1 > bytes_max) {
             pieces.push_back(String::new());
         }
         if let Some(last) = pieces.back_mut() {

@@ -25,6 +25,11 @@
 //! | `share_keeping` | the share that the index goes by, and partitions that are given away                 |
 //! | `handing_over`  | partitions with URLs on their way to other nodes                                     |
 //! | `arriving`      | those of other nodes on their way here                                               |
+//! | `copy_desk`     | what outlasts a node, this one and others                                            |
+//! | `copying`       | what this node knows, on its way to the disk of the next one on the ring             |
+//! | `copies`        | what others know, on the disk of this one                                            |
+//! | `taking_over`   | what a node knew that is taken over, into the index of this one                      |
+//! | `journal_tail`  | the journal of hosts as it grows                                                     |
 //! | `calendar`      | times of this node that are told to others                                           |
 //! | `ticket_desk`   | tickets of addresses: those that this node wants, and those that it keeps            |
 //! | `rounds`        | how far every node is, round by round                                                |
@@ -39,10 +44,14 @@
 
 mod arriving;
 mod calendar;
+mod copies;
+mod copy_desk;
+mod copying;
 mod dialing;
 mod handing_over;
 mod index_asks;
 mod introduction;
+mod journal_tail;
 mod node_files;
 mod peer_actor;
 mod peer_desk;
@@ -52,6 +61,7 @@ mod rounds;
 mod seen;
 mod setup;
 mod share_keeping;
+mod taking_over;
 #[cfg(test)]
 mod tests;
 mod ticket_desk;
@@ -72,6 +82,8 @@ use crate::proto::peer_wire::PeerWord;
 /// The way to peers that a link stands to.
 trait Sends {
     fn send(&mut self, node: u16, word: &PeerWord<'_>);
+
+    fn is_linked(&self, node: u16) -> bool;
 
     /// Whether a peer is linked and takes more.
     fn has_room(&self, node: u16) -> bool;

@@ -1,5 +1,6 @@
 use super::arriving::Arriving;
 use super::calendar::Calendar;
+use super::copy_desk::CopyDesk;
 use super::handing_over::HandingOver;
 use super::index_asks::IndexAsks;
 use super::node_files::{NodeFiles, NodeId};
@@ -49,6 +50,7 @@ pub(super) struct PeerDesk {
     tickets: TicketDesk,
     handing_over: HandingOver,
     arriving: Arriving,
+    copies: CopyDesk,
     out: VecDeque<Saying>,
     /// The epoch of the table that is on disk, and that peers were told.
     kept_epoch: u64,
@@ -93,6 +95,7 @@ pub(super) struct DeskParts {
     pub share: ShareKeeping,
     pub tickets: TicketDesk,
     pub arriving: Arriving,
+    pub copies: CopyDesk,
     pub health: Arc<Health>,
     pub wall: Wall,
     pub seed: u64,
@@ -142,6 +145,7 @@ impl PeerDesk {
             share,
             tickets,
             arriving,
+            copies,
             health,
             wall,
             seed,
@@ -165,6 +169,7 @@ impl PeerDesk {
             tickets,
             handing_over,
             arriving,
+            copies,
             out: VecDeque::new(),
             kept_epoch: 0,
             keep_at: Now::ZERO,
@@ -264,9 +269,12 @@ impl PeerDesk {
         self.leave();
         self.tell_right();
         self.hand_over(now, wires);
-        // By a table that the disk does not have, nothing is given and nothing taken.
+        busy |= self.copies.take_over(now, self.share.current(), self.post.asks());
+        // By a table that the disk does not have, nothing is given and nothing taken. Before the index goes by a share with
+        // what was taken over, it knows of it what the copy does.
         let is_kept = self.table().is_none_or(|table| table.epoch() <= self.kept_epoch);
-        if let Some(council) = self.council.as_mut().filter(|_| is_kept) {
+        let is_known = self.copies.takes_in() == 0;
+        if let Some(council) = self.council.as_mut().filter(|_| is_kept && is_known) {
             let (tickets, means) = (&mut self.tickets, (self.post.asks(), &self.files));
             let set_back = self.share.turn(now, council.rights_mut(), means, || tickets.busy(now));
             if let Some(set_back) = set_back {
@@ -288,6 +296,10 @@ impl PeerDesk {
         busy |= self.turn_tickets(now, &mut ways);
         let asks = self.post.asks().clone();
         busy |= self.arriving.turn(now, &asks, &mut ways);
+        let (table, means) = (self.table().cloned(), (&asks, Calendar::new(self.wall)));
+        if let Some(table) = table {
+            busy |= self.copies.turn(now, (&table, self.id.number), means, &mut ways);
+        }
         self.rounds.turn(now, &self.post, here, &asks, &mut ways);
         busy
     }
@@ -313,11 +325,13 @@ impl PeerDesk {
             return;
         }
         self.grow_at = self.now.plus_us(GROW_US);
-        let is_there = |node: &&TableNode| {
-            node.state == NodeState::Member && node.number != me && wires.peer(node.number).is_some()
-        };
-        let others: Vec<u16> =
-            table.nodes().iter().filter(is_there).map(|node| node.number).take(2).collect();
+        let others = table.nodes().iter().filter(|node| node.state != NodeState::Left && node.number != me);
+        // One that never beat would be silent for ever: it is back, or forgotten, before there are beats.
+        if !others.clone().all(|node| wires.peer(node.number).is_some()) {
+            return;
+        }
+        let is_able = |node: &&TableNode| node.state == NodeState::Member;
+        let others: Vec<u16> = others.filter(is_able).map(|node| node.number).take(2).collect();
         if let [one, other] = others[..] {
             let mut voters = [me, one, other];
             voters.sort_unstable();
@@ -345,6 +359,7 @@ impl PeerDesk {
         if state == NodeState::Draining && has_nothing && self.standing().is_settled && self.post.is_through()
         {
             self.is_leaving = true;
+            self.copies.end();
             if let Some(council) = &mut self.council {
                 council.rights_mut().leave();
             }
@@ -442,7 +457,7 @@ impl PeerDesk {
         // The end of a right is told when it comes.
         let right = Some(self.right_until().max(self.right_seen).plus_us(RIGHT_LOST_US));
         let right = right.filter(|_| self.had_right && self.right_until() < Now::NEVER);
-        let moves = [self.handing_over.next_due(), self.arriving.next_due()];
+        let moves = [self.handing_over.next_due(), self.arriving.next_due(), self.copies.next_due()];
         let others = [self.share.next_due(), self.rounds.next_due(), self.tickets.next_due(), right];
         let others = others.into_iter().chain(moves);
         let others = others.into_iter().chain(own);
@@ -457,6 +472,8 @@ impl PeerDesk {
             cluster: format!("{:032x}", u128::from_be_bytes(self.id.cluster)),
             node: self.id.number,
             taken_over: self.is_lost,
+            copy: self.copies.view(self.now),
+            takes_in: self.copies.takes_in(),
             ..ClusterView::default()
         };
         match self.table() {
@@ -479,6 +496,7 @@ impl PeerDesk {
             epoch: self.table().map_or(0, |table| table.epoch()),
             is_standing: right_until > self.now,
             right_left_ms: u32::try_from(left_ms).unwrap_or(u32::MAX),
+            copied: self.copies.bytes(),
         }
     }
 
@@ -538,7 +556,8 @@ impl PeerDesk {
         if table.epoch() <= self.kept_epoch || self.now < self.keep_at {
             return;
         }
-        if let Err(cause) = self.files.keep_table(&table) {
+        let aside = self.copies.set_aside(&table, self.share.current(), self.id.number);
+        if let Err(cause) = aside.and_then(|()| self.files.keep_table(&table)) {
             let text = format!("cluster/table: {cause}");
             self.health.tell(Event::ClusterFiles, vec![("cause", cause.to_string().into())], text);
             self.keep_at = self.now.plus_us(KEEP_AGAIN_US);
@@ -717,6 +736,7 @@ impl PeerDesk {
             self.paused.remove(&peer.node);
             self.handing_over.down(peer.node, self.post.asks());
             self.arriving.down(peer.node);
+            self.copies.down(peer.node);
             self.post.down(peer.node);
             self.rounds.down(peer.node);
             if self.is_renamed {
@@ -761,6 +781,8 @@ impl PeerDesk {
             }
             PeerWord::Move(batch) => self.arrives(peer, batch),
             PeerWord::Moved(moved) => self.handing_over.moved(node, *moved, self.now),
+            PeerWord::Copy { is_whole, batch } => self.copied_here(node, *is_whole, batch),
+            PeerWord::Copied { id, batch } => self.copies.copied(node, *id, *batch),
             PeerWord::Want(wants) => self.wanted(node, wants),
             PeerWord::Grant(grants) => self.tickets.grants(node, grants, self.now),
             PeerWord::Wait(waits) => self.tickets.waits(waits, self.now),
@@ -780,6 +802,14 @@ impl PeerDesk {
                 }
                 self.act(actions, of);
             }
+        }
+    }
+
+    /// A node has this one keep what it knows.
+    fn copied_here(&mut self, node: u16, is_whole: bool, batch: &MoveBatch<'_>) {
+        let when = (Calendar::new(self.wall), self.now);
+        if let Some(table) = self.table().cloned() {
+            self.copies.take(node, (is_whole, batch), &table, when);
         }
     }
 
@@ -866,6 +896,10 @@ impl Sends for Ways<'_> {
         if let Some(peer) = self.0.peer(node) {
             self.0.send(peer, word);
         }
+    }
+
+    fn is_linked(&self, node: u16) -> bool {
+        self.0.peer(node).is_some()
     }
 
     fn has_room(&self, node: u16) -> bool {

@@ -34,6 +34,8 @@ pub(super) struct NodeStanding {
     /// The index goes by the table, and nothing is on its way to another node.
     pub is_settled: bool,
     pub right_left_ms: u32,
+    /// Bytes of the copy that another node has of what this one knows.
+    pub copied: u64,
 }
 
 /// From round to round.
@@ -177,7 +179,7 @@ impl Rounds {
             counted: urls.counted,
             received,
             outbox: urls.outbox,
-            copied: 0,
+            copied: here.copied,
             right_left_ms: here.right_left_ms,
             pages: stats.success,
         }

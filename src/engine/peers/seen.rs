@@ -73,6 +73,7 @@ fn told_by(status: &Status) -> NodeTold {
         counted: status.counted,
         received: status.received,
         outbox: status.outbox,
+        copied: status.copied,
         right_left_ms: status.right_left_ms,
     }
 }

@@ -1,10 +1,15 @@
 use super::arriving::Arriving;
 use super::calendar::Calendar;
+use super::copies::Copies;
+use super::copy_desk::CopyDesk;
+use super::copying::Copying;
 use super::index_asks::IndexAsks;
+use super::journal_tail::JournalTail;
 use super::node_files::{NodeFiles, NodeFilesError, NodeId};
 use super::peer_actor::PeerActor;
 use super::peer_desk::{DeskParts, post_of};
 use super::share_keeping::{ShareKeeping, incoming};
+use super::taking_over::TakingOver;
 use super::ticket_desk::TicketDesk;
 use super::{Introduction, Wires};
 use crate::base::Wall;
@@ -14,7 +19,7 @@ use crate::engine::inspect::questions::Questions;
 use crate::engine::links::{LinkPort, LinksConfig};
 use crate::engine::runtime::health::{Health, NodeError};
 use crate::engine::runtime::journaling::Journaling;
-use crate::engine::runtime::log_writer::LogWriterPort;
+use crate::engine::runtime::log_writer::{JOURNAL, LogWriterPort};
 use crate::limits::{PARTITIONS, PEER_NODES_MAX};
 use crate::peer::beat::Timing;
 use crate::peer::ticket::Lending;
@@ -23,7 +28,7 @@ use crate::proto::partition::{Partition, Partitioner, Share, Spread};
 use crate::proto::peer_tls::NodeIdentity;
 use crate::rings::Doorbell;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What a node is told of its cluster, and what its disk knows of it.
@@ -34,6 +39,8 @@ pub struct PeersSetup {
     table: Option<Table>,
     /// Partitions that it gave away, or was to, and to whom.
     stopped: Vec<(Partition, u16)>,
+    /// Where it is all kept.
+    directory: PathBuf,
 }
 
 /// What a node is told of its cluster.
@@ -54,6 +61,8 @@ pub struct ClusterTold {
     pub takeover_us: Option<u64>,
     /// What a request may take.
     pub request_us: u64,
+    /// Whether another node is to have a copy of what this one knows.
+    pub copies: bool,
     /// A digest of the rules that every node has to have.
     pub rules: u64,
     /// Drawn for this start: what is random comes from it.
@@ -95,14 +104,16 @@ impl PeersSetup {
         kept.map_err(|cause| NodeError::Cluster(format!("cluster/id: {cause}")))?;
         let table = files.table().map_err(failed)?;
         let stopped = files.stopped().map_err(failed)?;
-        Ok(PeersSetup { told, files, id, table, stopped })
+        Ok(PeersSetup { told, files, id, table, stopped, directory: directory.to_path_buf() })
     }
 
-    /// The share that the index is opened with: by the table that was last known, or nothing.
+    /// The share that the index is opened with: by the table that was last known, or nothing. What the index does not know yet of
+    /// nodes that were taken over is not in it.
     pub fn share(&self) -> Arc<Share> {
         let mut owners =
             self.table.as_ref().map_or(vec![NOBODY; PARTITIONS], |table| table.owners().to_vec());
-        for (partition, _) in &self.stopped {
+        let stopped = self.stopped.iter().map(|(partition, _)| *partition);
+        for partition in stopped.chain(Copies::open(&self.directory).taken()) {
             let owner = &mut owners[partition.index()];
             *owner = if *owner == self.id.number { NOBODY } else { *owner };
         }
@@ -143,7 +154,11 @@ impl PeersSetup {
         loans.rings(bell.clone());
         let lending = Lending { slots: 1, pause_us, request_us: self.told.request_us };
         let tickets = TicketDesk::new(loans, self.id.starts, lending, Calendar::new(wall));
+        let taking_over = TakingOver::new(Journaling::new(log.clone()));
         let arriving = Arriving::new(Journaling::new(log));
+        let journal = JournalTail::new(self.directory.join(JOURNAL));
+        let copying = Copying::new(self.told.copies, self.id.starts, journal);
+        let copies = CopyDesk::new(copying, Copies::open(&self.directory), taking_over, health.clone());
         let (founding, share, me) = (self.founding()?, self.share(), self.id.number);
         let keeping = ShareKeeping::new(self.told.partition_seed, me, Some(share), self.stopped.clone());
         let epoch = self.table.as_ref().map_or(0, Table::epoch);
@@ -183,6 +198,7 @@ impl PeersSetup {
             share: keeping,
             tickets,
             arriving,
+            copies,
             health,
             wall,
             seed: !told.random,

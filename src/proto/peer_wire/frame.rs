@@ -53,10 +53,12 @@ pub enum FrameKind {
     StatusAsk = 20,
     Move = 21,
     Moved = 22,
+    Copy = 23,
+    Copied = 24,
 }
 
 impl FrameKind {
-    pub const ALL: [FrameKind; 22] = [
+    pub const ALL: [FrameKind; 24] = [
         FrameKind::Hello,
         FrameKind::Refused,
         FrameKind::TableAsk,
@@ -79,6 +81,8 @@ impl FrameKind {
         FrameKind::StatusAsk,
         FrameKind::Move,
         FrameKind::Moved,
+        FrameKind::Copy,
+        FrameKind::Copied,
     ];
 
     pub fn from_u8(number: u8) -> Option<FrameKind> {
@@ -109,6 +113,8 @@ impl FrameKind {
             FrameKind::StatusAsk => "STATUS_ASK",
             FrameKind::Move => "MOVE",
             FrameKind::Moved => "MOVED",
+            FrameKind::Copy => "COPY",
+            FrameKind::Copied => "COPIED",
         }
     }
 }

@@ -15,6 +15,7 @@
 //! | `BEAT`                          | the last beat of a node that is known         | –                            |
 //! | `STATUS_ASK`                    | how far a node is, in a round                 | `STATUS`, which also comes unasked |
 //! | `MOVE`                          | documents of partitions that the receiver is to get, with what became of them, and lines about their hosts | `MOVED`, with the sums of all that came |
+//! | `COPY`                          | all that the sender knows, and what changes of it, for who would take it over | `COPIED`     |
 //!
 //! `COUNTED` stands for its batch and all before it. Numbers are little-endian and of fixed size, texts and values have
 //! their length before them; only the items of a batch are coded more tightly. A word is whole and right or it is an

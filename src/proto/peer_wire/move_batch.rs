@@ -42,6 +42,18 @@ impl<'a> MoveBatch<'a> {
         self.urls.batch
     }
 
+    /// The same with other lines, of which those are left out that are too many.
+    pub fn with_lines<'b>(&'b self, lines: &'b str) -> MoveBatch<'b> {
+        let end = match lines.len() <= MOVED_LINES_BYTES_MAX {
+            true => lines.len(),
+            false => lines.as_bytes()[..MOVED_LINES_BYTES_MAX]
+                .iter()
+                .rposition(|&byte| byte == b'\n')
+                .map_or(0, |at| at + 1),
+        };
+        MoveBatch { lines: &lines[..end], ..*self }
+    }
+
     /// How many items it has.
     pub fn count(&self) -> usize {
         self.urls.count()

@@ -96,6 +96,17 @@ pub enum PeerWord<'a> {
     },
     Move(MoveBatch<'a>),
     Moved(Moved),
+    /// What the sender knows, for the node that would take it over: under the number of the copy, and of the batch in it. A copy
+    /// is whole with the first batch that says so.
+    Copy {
+        is_whole: bool,
+        batch: MoveBatch<'a>,
+    },
+    /// This batch of the copy and all before it are durable; none of them are if it is 0.
+    Copied {
+        id: u64,
+        batch: u64,
+    },
 }
 
 impl PeerWord<'_> {
@@ -123,6 +134,8 @@ impl PeerWord<'_> {
             PeerWord::StatusAsk { .. } => FrameKind::StatusAsk,
             PeerWord::Move(_) => FrameKind::Move,
             PeerWord::Moved(_) => FrameKind::Moved,
+            PeerWord::Copy { .. } => FrameKind::Copy,
+            PeerWord::Copied { .. } => FrameKind::Copied,
         }
     }
 
@@ -197,6 +210,14 @@ impl PeerWord<'_> {
             }
             PeerWord::Move(batch) => batch.write(out),
             PeerWord::Moved(moved) => moved.write(out),
+            PeerWord::Copy { is_whole, batch } => {
+                out.push(u8::from(*is_whole));
+                batch.write(out);
+            }
+            PeerWord::Copied { id, batch } => {
+                out.extend_from_slice(&id.to_le_bytes());
+                out.extend_from_slice(&batch.to_le_bytes());
+            }
         }
     }
 }
@@ -254,6 +275,10 @@ impl<'a> Frame<'a> {
             FrameKind::StatusAsk => PeerWord::StatusAsk { round: fields.u64()? },
             FrameKind::Move => PeerWord::Move(MoveBatch::read(&mut fields)?),
             FrameKind::Moved => PeerWord::Moved(Moved::read(&mut fields)?),
+            FrameKind::Copy => {
+                PeerWord::Copy { is_whole: fields.yes_or_no()?, batch: MoveBatch::read(&mut fields)? }
+            }
+            FrameKind::Copied => PeerWord::Copied { id: fields.u64()?, batch: fields.u64()? },
         };
         fields.end()?;
         Ok(word)

@@ -2,7 +2,7 @@ use super::node::node_of;
 use super::plan::ClusterPlan;
 use crate::base::Now;
 use crate::sim::web::Witness;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// Sees every request as the servers do, and holds the nodes to what they promise together:
@@ -11,7 +11,7 @@ use std::net::IpAddr;
 ///   nothing that the first one asked is open.
 /// - An address that hosts of several nodes have is asked at the pace of one, and by one node at a time.
 /// - A page is asked for once over all nodes. What a node that was killed had not on its disk is asked for again. So are the
-///   pages of a node that was taken over, as the other one does not know them.
+///   pages of a node that was taken over, as far as the other one had no copy of what it knew.
 #[derive(Default)]
 pub struct ClusterJudge {
     driver: usize,
@@ -19,8 +19,8 @@ pub struct ClusterJudge {
     owners: BTreeMap<u32, (usize, Now)>,
     /// The pause between two requests to a host.
     host_pause_us: u64,
-    /// Nodes that were ever taken over.
-    lost: BTreeSet<usize>,
+    /// Nodes that were ever taken over, and what the other one knew of them the last time.
+    lost: BTreeMap<usize, Option<Now>>,
     pub taken: u64,
     pages: BTreeMap<(u32, String), Page>,
     /// Requests that connections have, or had last.
@@ -32,6 +32,8 @@ pub struct ClusterJudge {
     pub handed_on: u64,
     /// Hosts that another node asked than before, without a takeover.
     pub moved: u64,
+    /// Pages that whoever took over had to know.
+    pub known: u64,
     pub requests: u64,
 }
 
@@ -49,6 +51,8 @@ struct Page {
     /// How often it may be asked for once more, because of kills.
     excused: u64,
     over_at: Now,
+    /// Nobody may know any more that there is such a page.
+    forgotten: bool,
 }
 
 /// What was fetched takes at most this long to be on disk, and known to be.
@@ -98,24 +102,31 @@ impl ClusterJudge {
                 open.page
             );
         }
-        if !self.lost.contains(&owner) {
+        let Some(known) = self.lost.get(&owner).copied() else {
             self.moved += 1;
             return;
-        }
+        };
         self.taken += 1;
-        self.host_lost(host);
+        self.host_lost(host, known);
     }
 
-    /// Whoever has a host now does not know what was fetched of it.
-    pub fn host_lost(&mut self, host: u32) {
+    /// Whoever has a host now knows what was fetched of it up to a time, or nothing.
+    pub fn host_lost(&mut self, host: u32, known: Option<Now>) {
         for (_, page) in self.pages.iter_mut().filter(|((of, _), _)| *of == host) {
-            page.excused = page.excused.max(page.asked);
+            let over_at = page.over_at;
+            let is_known = |known: Now| over_at < Now::NEVER && over_at.plus_us(DURABLE_US) <= known;
+            if known.is_some_and(is_known) {
+                self.known += 1;
+                page.forgotten = false;
+            } else {
+                page.excused = page.excused.max(page.asked);
+            }
         }
     }
 
-    /// A node is taken over: who does so does not know what it fetched.
-    pub fn node_lost(&mut self, node: usize) {
-        self.lost.insert(node);
+    /// A node is taken over: who does so knows what it knew at a time, or nothing.
+    pub fn node_lost(&mut self, node: usize, known: Option<Now>) {
+        self.lost.insert(node, known);
     }
 
     /// A node was killed: what it had not on disk it may ask for again.
@@ -132,9 +143,17 @@ impl ClusterJudge {
         self.open.retain(|_, open| open.node != node);
     }
 
-    /// The pages that were asked for, each with its host.
+    /// The disk of a node is lost, which had these hosts: of what it learned since, or of all, nobody may know.
+    pub fn disk_lost(&mut self, hosts: &[u32], known: Option<Now>) {
+        for (_, page) in self.pages.iter_mut().filter(|((host, _), _)| hosts.contains(host)) {
+            page.forgotten |= known.is_none_or(|known| page.over_at.plus_us(DURABLE_US) > known);
+        }
+    }
+
+    /// The pages that were asked for and are known, each with its host.
     pub fn pages(&self) -> impl Iterator<Item = (u32, &str)> {
-        self.pages.keys().map(|(host, target)| (*host, &**target))
+        let known = self.pages.iter().filter(|(_, page)| !page.forgotten);
+        known.map(|((host, target), _)| (*host, &**target))
     }
 }
 
@@ -163,7 +182,7 @@ impl Witness for ClusterJudge {
             "host {host} was asked for {target} at {now:?} once more, with {} excuses",
             page.excused
         );
-        (page.asked, page.over_at) = (page.asked + 1, Now::NEVER);
+        (page.asked, page.over_at, page.forgotten) = (page.asked + 1, Now::NEVER, false);
     }
 
     fn answers(&mut self, conn: u64, at: Now, _: u64) {

@@ -106,6 +106,7 @@ impl Surroundings<'_> {
             spread: plan.spread,
             takeover_us: plan.takeover_us,
             request_us: 1_000 * plan.web.config.spider.timeout_req.0,
+            copies: plan.copies,
             rules: 1,
             random: rng.next_u64(),
         }

@@ -16,6 +16,10 @@ pub struct ClusterPlan {
     pub spread: Spread,
     /// A node that is silent for so long is taken over; `None` for never.
     pub takeover_us: Option<u64>,
+    /// Whether each has a copy of what another knows.
+    pub copies: bool,
+    /// From then on one of them loses its disk, and comes back as another node.
+    pub lose_at: Option<Now>,
     /// Cuts, stalls and deaths last so long at most.
     pub trouble_ms: u64,
     /// When each node is started for the first time.
@@ -101,6 +105,9 @@ impl ClusterPlan {
             let spider = &mut web.config.spider;
             (spider.timeout_req, spider.timeout_read, spider.timeout_connect) = (timeout, timeout, timeout);
         }
+        let copies = rng.chance(800);
+        let loses_disk = takes_over && nodes > 2 && rng.chance(700);
+        let lose_at = loses_disk.then(|| Now::ZERO.plus_ms(30_000 + rng.below(60_000)));
         let trouble_ms = if takes_over { 120_000 } else { 20_000 };
         let until = Now::from_us(1_000_000 * (TYPED_S + 10 + rng.below(30)));
         ClusterPlan {
@@ -109,6 +116,8 @@ impl ClusterPlan {
             shards: 1 + rng.below(2) as usize,
             spread: if rng.chance(150) { Spread::Domain } else { Spread::Host },
             takeover_us,
+            copies,
+            lose_at,
             trouble_ms,
             starts,
             typed,

@@ -1,5 +1,5 @@
 use super::judge::{ClusterJudge, DURABLE_US};
-use super::node::{ClusterNode, DRIVERS, KEEPER, Surroundings, WOKEN, links_of};
+use super::node::{ClusterNode, DRIVERS, KEEPER, Surroundings, WOKEN, links_of, node_folder};
 use super::plan::{ClusterPlan, Misfortune};
 use crate::base::{Now, Rng};
 use crate::driver::SimNet;
@@ -10,7 +10,7 @@ use crate::sim::report::SimReport;
 use crate::sim::turning::{DataFolder, is_due};
 use crate::sim::web::{MisbehavingWeb, PORT, addresses_of};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
@@ -47,6 +47,13 @@ struct ClusterWorld {
     tables: BTreeMap<u64, ClusterView>,
     /// What each node last told of the table that it goes by, while it runs.
     views: Vec<Option<Arc<ClusterView>>>,
+    /// When that was seen.
+    viewed_at: Vec<Now>,
+    /// Nodes that are gone by the latest table, by their numbers.
+    left: BTreeSet<u16>,
+    /// A node whose disk is lost: its number, its place, and what it told last of its copy, and when.
+    lost_disk: Option<(u16, usize, Option<Arc<ClusterView>>, Now)>,
+    lose_at: Option<Now>,
     /// The epoch that each node was last seen to go by.
     epochs: Vec<u64>,
     /// The number of the node that has each host, by the latest table that any node was seen to go by.
@@ -63,6 +70,8 @@ struct ClusterWorld {
 const REST_S_MAX: u64 = 1_800;
 /// A run that works without time passing has hung.
 const STEPS_PER_INSTANT_MAX: u32 = 10_000;
+/// If no node has lost its disk by then, none does.
+const LOSE_BY: Now = Now::from_us(300_000_000);
 /// What was typed is known to every node that says something of all of them within this: two rounds, and the next.
 const TOLD_US: u64 = 10_000_000;
 
@@ -107,6 +116,10 @@ impl ClusterWorld {
             taken: Vec::new(),
             tables: BTreeMap::new(),
             views: vec![None; count],
+            viewed_at: vec![Now::ZERO; count],
+            left: BTreeSet::new(),
+            lost_disk: None,
+            lose_at: plan.lose_at,
             epochs: vec![0; count],
             host_owners: vec![0; plan.web.site.hosts as usize],
             starts: 0,
@@ -140,7 +153,7 @@ impl ClusterWorld {
             if busy {
                 continue;
             }
-            self.look_at_tables();
+            self.look_at_tables(now);
             if self.is_over(now) {
                 return;
             }
@@ -226,6 +239,7 @@ impl ClusterWorld {
         let next = next.into_iter().chain(awake).min();
         let typed = self.typed.iter().map(|(at, ..)| *at).filter(|at| *at > now).min();
         let calm = Some(self.plan.faults.until).filter(|_| !self.is_calm);
+        let typed = typed.into_iter().chain(self.lose_at).min();
         let next =
             next.into_iter().chain(typed).chain(calm).chain(self.start_at.iter().flatten().copied()).min();
         // A timer may fall due within the present instant; the next look is a tick later.
@@ -271,6 +285,7 @@ impl ClusterWorld {
             self.fault_at = self.plan.faults.next_at(&mut self.rng, now);
             self.misfortune(now);
         }
+        self.lose_one(now);
         if !self.is_calm && now >= self.plan.faults.until {
             self.is_calm = true;
             self.net.borrow_mut().delay(1_000);
@@ -299,6 +314,48 @@ impl ClusterWorld {
         self.report.broken += 1;
     }
 
+    /// The first node makes the cluster, so that it could not come back as another. One that never had a right of a council is
+    /// not taken over.
+    fn may_lose(&self, number: usize) -> bool {
+        let of_itself = |view: &Arc<ClusterView>| {
+            let told =
+                view.nodes.iter().find(|node| node.number == view.node).and_then(|node| node.told.clone());
+            view.mode == "council" && told.is_some_and(|told| (1..u32::MAX).contains(&told.right_left_ms))
+        };
+        let has_right = self.nodes[number].is_some() && self.views[number].as_ref().is_some_and(of_itself);
+        number != 0 && has_right
+    }
+
+    /// One that is there by now loses its disk; if none is, it is looked again.
+    fn lose_one(&mut self, now: Now) {
+        let Some(at) = self.lose_at.filter(|at| *at <= now) else { return };
+        let able: Vec<usize> = (0..self.plan.nodes).filter(|&number| self.may_lose(number)).collect();
+        self.lose_at = Some(at.plus_ms(5_000)).filter(|_| able.is_empty() && now < LOSE_BY);
+        if !able.is_empty() {
+            let number = able[self.rng.below(able.len() as u64) as usize];
+            let until = now.plus_ms(1 + self.rng.below(self.plan.trouble_ms));
+            self.lose(number, until, now);
+        }
+    }
+
+    /// The process is gone, and its disk: another node comes in its place.
+    fn lose(&mut self, number: usize, until: Now, now: Now) {
+        self.kill(number, until, now);
+        self.report.lost += 1;
+        std::fs::remove_dir_all(node_folder(self.folder.path(), number)).expect("it has a folder");
+        let (node, view) = (self.numbers[number], self.views[number].take());
+        self.lost_disk = Some((node, number, view, self.viewed_at[number]));
+        (self.numbers[number], self.epochs[number], self.died_busy[number]) = (0, 0, false);
+        // What was typed there may be known to nobody.
+        let (typed, taken): (Vec<_>, Vec<_>) = self.taken.drain(..).partition(|(_, at, _)| *at == number);
+        self.taken = taken;
+        self.typed.extend(typed.into_iter().map(|(_, node, host)| (until, node, host)));
+        let hosts = self.host_owners.iter().enumerate().filter(|(_, of)| **of == node);
+        let hosts: Vec<u32> = hosts.map(|(host, _)| host as u32).collect();
+        // Until somebody takes over from a copy, nobody may know of it.
+        self.judge.borrow_mut().disk_lost(&hosts, None);
+    }
+
     /// The process is gone without a word; what its files had stays.
     fn kill(&mut self, number: usize, until: Now, now: Now) {
         let Some(node) = self.nodes[number].take() else { return };
@@ -324,43 +381,73 @@ impl ClusterWorld {
     }
 
     /// Epochs only grow, and two tables of one epoch are equal.
-    fn look_at_tables(&mut self) {
-        for (number, node) in self.nodes.iter().enumerate() {
-            let Some(node) = node else { continue };
-            let view = node.report.get();
+    fn look_at_tables(&mut self, now: Now) {
+        for number in 0..self.nodes.len() {
+            let Some(report) = self.nodes[number].as_ref().map(|node| node.report.clone()) else { continue };
+            let view = report.get();
             let is_known = self.views[number].as_ref().is_some_and(|known| Arc::ptr_eq(known, &view));
             if view.epoch == 0 || is_known {
                 continue;
             }
             self.views[number] = Some(view.clone());
+            self.viewed_at[number] = now;
             self.numbers[number] = view.node;
             let mut view = ClusterView::clone(&view);
             assert!(view.epoch >= self.epochs[number], "the table of node {number} went back");
             self.epochs[number] = view.epoch;
-            for left in view.nodes.iter().filter(|node| node.membership == "left") {
-                if let Some(lost) = self.numbers.iter().position(|number| *number == left.number) {
-                    self.judge.borrow_mut().node_lost(lost);
-                }
-                // It may have got a host with all its pages, and never have asked it.
-                for (host, _) in self.host_owners.iter().enumerate().filter(|(_, of)| **of == left.number) {
-                    self.judge.borrow_mut().host_lost(host as u32);
-                }
-            }
             if self.tables.keys().next_back().is_none_or(|last| view.epoch >= *last) {
+                self.look_who_left(&view);
                 for (host, owner) in self.host_owners.iter_mut().enumerate() {
                     let url = format!("http://{}:{PORT}/", host_name(host as u32));
-                    *owner = node.report.owner(&url).map_or(*owner, |found| found.node);
+                    *owner = report.owner(&url).map_or(*owner, |found| found.node);
                 }
             }
             // What is of the node that tells, and not of the table.
             (view.node, view.ready, view.received, view.received_new, view.round) = (0, false, 0, 0, 0);
-            view.taken_over = false;
+            (view.taken_over, view.copy, view.takes_in) = (false, None, 0);
             for node in &mut view.nodes {
                 (node.linked, node.told) = (false, None);
             }
             let first = self.tables.entry(view.epoch).or_insert_with(|| view.clone());
             assert_eq!(*first, view, "two tables of epoch {}", view.epoch);
         }
+    }
+
+    /// Nodes that are gone since the table before, and what is known of them by who took them over.
+    fn look_who_left(&mut self, view: &ClusterView) {
+        let left = |view: &ClusterView| -> BTreeSet<u16> {
+            view.nodes.iter().filter(|node| node.membership == "left").map(|node| node.number).collect()
+        };
+        let gone = left(view);
+        for &node in gone.difference(&self.left) {
+            let lost_disk = self.lost_disk.as_ref().filter(|(number, ..)| *number == node);
+            let place = self.numbers.iter().position(|number| *number == node);
+            let Some(lost) = place.or(lost_disk.map(|(_, place, ..)| *place)) else { continue };
+            let (told, at) = match lost_disk {
+                Some((.., told, at)) => (told.clone(), *at),
+                None => (self.views[lost].clone(), self.viewed_at[lost]),
+            };
+            let known = told.and_then(|told| self.known_of(node, &told, at, view));
+            self.judge.borrow_mut().node_lost(lost, known);
+            // It may have got a host with all its pages, and never have asked it.
+            for (host, _) in self.host_owners.iter().enumerate().filter(|(_, of)| **of == node) {
+                self.judge.borrow_mut().host_lost(host as u32, known);
+            }
+        }
+        self.left = gone;
+    }
+
+    /// Up to when another node knows all that a node knew which is gone by this table: if it has both its copy and its partitions.
+    fn known_of(&self, lost: u16, told: &ClusterView, at: Now, view: &ClusterView) -> Option<Now> {
+        let (_, before) = self.tables.range(..view.epoch).next_back()?;
+        let had = |view: &ClusterView, node: u16| {
+            view.nodes.iter().find(|known| known.number == node).map_or(0, |known| known.partitions)
+        };
+        let copy = told.copy.as_ref()?;
+        let came = had(view, copy.node).saturating_sub(had(before, copy.node));
+        let has_all = came == had(before, lost) && before.epoch + 1 == view.epoch;
+        let known_us = at.us().saturating_sub(1_000 * copy.behind_ms);
+        (has_all && copy.was_whole).then_some(Now::from_us(known_us))
     }
 
     /// Whether every node says that all is done; and whether it is.
@@ -390,7 +477,7 @@ impl ClusterWorld {
             let views: Vec<_> = self.nodes.iter().flatten().map(|node| node.report.get()).collect();
             panic!("it does not come to rest: {left:?}, {ready} of {} are ready: {views:?}", self.plan.nodes);
         }
-        self.is_calm && is_all_typed && ready == self.plan.nodes
+        self.is_calm && is_all_typed && self.lose_at.is_none() && ready == self.plan.nodes
     }
 
     /// Whether a node that runs knows that another one is gone: what that one had waits until it is back.
@@ -435,13 +522,18 @@ impl ClusterWorld {
         self.report.fail_overs = self.judge.borrow().handed_on;
         self.report.takeovers = self.judge.borrow().taken;
         self.report.moves = self.judge.borrow().moved;
+        self.report.known = self.judge.borrow().known;
         self.report.virtual_seconds = self.net.borrow().now().us() / 1_000_000;
     }
 
-    /// The first pages of hosts that were typed.
+    /// The pages of hosts that were typed: all of them are reached from the first.
     fn reached(&self) -> Vec<String> {
-        let first = |&(_, _, host): &(Now, usize, u32)| format!("http://{}:{PORT}/", host_name(host));
-        self.plan.typed.iter().map(first).collect()
+        let path = |page: u32| if page == 0 { "/".to_string() } else { format!("/p/{page}.html") };
+        let pages = |&(_, _, host): &(Now, usize, u32)| {
+            let of_host = move |page| format!("http://{}:{PORT}{}", host_name(host), path(page));
+            (0..self.plan.web.site.pages).map(of_host)
+        };
+        self.plan.typed.iter().flat_map(pages).collect()
     }
 }
 

@@ -147,6 +147,9 @@ fn with_samples(mut each: impl FnMut(&PeerWord<'_>)) {
         PeerWord::Move(moves.batch(7, 3, "pace http://a due=5\n")),
         PeerWord::Move(MoveBuilder::default().batch(8, 1, "")),
         PeerWord::Moved(Moved { id: 7, batch: 3, count: 2, prints: u64::MAX }),
+        PeerWord::Copy { is_whole: true, batch: moves.batch(9, 4, "address 192.0.2.7 due=5\n") },
+        PeerWord::Copy { is_whole: false, batch: MoveBuilder::default().batch(9, 5, "") },
+        PeerWord::Copied { id: 9, batch: 4 },
     ] {
         each(&word);
     }

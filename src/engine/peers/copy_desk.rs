@@ -1,0 +1,173 @@
+use super::Sends;
+use super::calendar::Calendar;
+use super::copies::Copies;
+use super::copying::Copying;
+use super::index_asks::IndexAsks;
+use super::taking_over::{Taken, TakingOver};
+use crate::base::{Now, counted};
+use crate::engine::inspect::cluster_view::CopyView;
+use crate::engine::runtime::events::Event;
+use crate::engine::runtime::health::Health;
+use crate::peer::{NodeState, Table};
+use crate::proto::partition::{Partition, Share};
+use crate::proto::peer_wire::{MoveBatch, PeerWord};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::{fs, io};
+
+/// What outlasts a node: its knowledge on the disk of the next one on the ring, and that of others on this disk.
+///
+/// ```text
+///   COPY ──► copies/NODE ──► the table says that NODE is gone, and its partitions are ours ──► index ──► a share with them
+/// ```
+pub(super) struct CopyDesk {
+    copying: Copying,
+    copies: Copies,
+    taking_over: TakingOver,
+    /// A table came, or something was taken over: copies may have to be looked at.
+    is_news: bool,
+    /// Copies that do not go on here, and whose.
+    refused: Vec<(u16, u64)>,
+    /// Folders that the index has, and that the disk did not let go.
+    done: BTreeSet<PathBuf>,
+    health: Arc<Health>,
+}
+
+impl CopyDesk {
+    pub fn new(copying: Copying, copies: Copies, taking_over: TakingOver, health: Arc<Health>) -> CopyDesk {
+        CopyDesk {
+            copying,
+            copies,
+            taking_over,
+            is_news: true,
+            refused: Vec::new(),
+            done: BTreeSet::new(),
+            health,
+        }
+    }
+
+    /// Sends what this node knows, and keeps what others do. True if something moved.
+    pub fn turn(
+        &mut self,
+        now: Now,
+        (table, me): (&Table, u16),
+        means: (&IndexAsks, Calendar),
+        wires: &mut dyn Sends,
+    ) -> bool {
+        for (node, id) in self.refused.drain(..) {
+            wires.send(node, &PeerWord::Copied { id, batch: 0 });
+        }
+        let busy = self.copying.turn(now, (table, me), means, wires);
+        let kept = self.copies.turn(now, wires);
+        busy | kept.unwrap_or_else(|cause| self.failed(&cause))
+    }
+
+    /// A node has this one keep what it knows. Whoever is not the next one on the ring by this table may be so by that of the node.
+    pub fn take(
+        &mut self,
+        node: u16,
+        word: (bool, &MoveBatch<'_>),
+        table: &Table,
+        (calendar, now): (Calendar, Now),
+    ) {
+        if is_gone(table, node) {
+            return self.refused.push((node, word.1.id));
+        }
+        match self.copies.take(node, word, calendar, now) {
+            Ok(true) => {}
+            Ok(false) => self.refused.push((node, word.1.id)),
+            Err(cause) => {
+                self.refused.push((node, word.1.id));
+                self.failed(&cause);
+            }
+        }
+    }
+
+    /// A node has something of what this one knows on its disk.
+    pub fn copied(&mut self, node: u16, id: u64, batch: u64) {
+        self.copying.copied(node, id, batch);
+    }
+
+    /// This node leaves, and others have everything that it knows.
+    pub fn end(&mut self) {
+        self.copying.end();
+    }
+
+    pub fn down(&mut self, node: u16) {
+        self.copying.down(node);
+    }
+
+    pub fn next_due(&self) -> Option<Now> {
+        let parts = [self.copying.next_due(), self.copies.next_due(), self.taking_over.next_due()];
+        parts.into_iter().flatten().min()
+    }
+
+    /// Who has a copy of what this node knows, and how far it is.
+    pub fn view(&self, now: Now) -> Option<CopyView> {
+        self.copying.view(now)
+    }
+
+    /// Bytes of that copy.
+    pub fn bytes(&self) -> u64 {
+        self.copying.bytes()
+    }
+
+    /// The node whose copy comes into the index; 0 for none. Until it is there, the index must not go by a share with its partitions.
+    pub fn takes_in(&self) -> u16 {
+        self.taking_over.node()
+    }
+
+    // Of nodes that are gone ------------------------------------------------------------------------------
+
+    /// Sets the copies of nodes aside that are gone by a table, before that is kept: a process that begins in the middle goes on with
+    /// what comes to it.
+    pub fn set_aside(&mut self, table: &Table, share: Option<&Arc<Share>>, me: u16) -> io::Result<()> {
+        self.is_news = true;
+        let Some(share) = share.filter(|_| me != 0) else { return Ok(()) };
+        for node in self.copies.nodes().into_iter().filter(|node| is_gone(table, *node)) {
+            let comes = |partition: &Partition| table.owner(*partition) == me && !share.owns(*partition);
+            self.copies.set_aside(node, &Partition::all().filter(comes).collect())?;
+        }
+        Ok(())
+    }
+
+    /// What was known by nodes that are gone comes into the index, one after the other, whoever has their partitions: what is
+    /// another's is told to that one. True if something moved.
+    pub fn take_over(&mut self, now: Now, share: Option<&Arc<Share>>, asks: &IndexAsks) -> bool {
+        match self.taking_over.turn(now, asks) {
+            Taken::Goes => return true,
+            Taken::All { aside, documents } => {
+                let node = aside.node;
+                let what = counted(documents, "line");
+                let text = format!("what node {node} knew is taken over from its copy here: {what}");
+                let fields = vec![("node", u64::from(node).into()), ("lines", documents.into())];
+                self.health.tell(Event::CopyTaken, fields, text);
+                if let Err(cause) = fs::remove_dir_all(&aside.folder) {
+                    self.failed(&cause);
+                }
+                self.done.insert(aside.folder);
+                self.is_news = true;
+            }
+            Taken::Nothing => {}
+        }
+        let Some(share) = share.filter(|_| !self.taking_over.is_busy() && self.is_news) else { return false };
+        let next = self.copies.aside().into_iter().find(|aside| !self.done.contains(&aside.folder));
+        self.is_news = next.is_some();
+        if let Some(aside) = next {
+            self.taking_over.begin(aside, share.clone());
+        }
+        self.is_news
+    }
+
+    /// The disk refuses what others know; they begin anew.
+    fn failed(&self, cause: &io::Error) -> bool {
+        let text = format!("{}: {cause}", Copies::FOLDER);
+        self.health.tell(Event::ClusterFiles, vec![("cause", cause.to_string().into())], text);
+        false
+    }
+}
+
+fn is_gone(table: &Table, node: u16) -> bool {
+    table.node(node).is_none_or(|known| known.state == NodeState::Left)
+}

@@ -1,0 +1,213 @@
+use super::arriving::moved_docs;
+use super::copies::Aside;
+use super::index_asks::IndexAsks;
+use crate::base::Now;
+use crate::engine::inspect::peer_words::{MovedDocs, PeerAsk, PeerTold};
+use crate::engine::inspect::questions::Reply;
+use crate::engine::runtime::journaling::Journaling;
+use crate::proto::partition::{Partition, Share};
+use crate::proto::peer_wire::{FrameBuffer, PeerWord};
+use std::collections::{BTreeSet, VecDeque};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+/// What a node knew that is taken over, out of its copy on this disk into the index and the journal of hosts. Its partitions are
+/// this node's in the table already; they are in the index once it has all of it.
+pub(super) struct TakingOver {
+    current: Option<Current>,
+    journal: Journaling,
+}
+
+struct Current {
+    aside: Aside,
+    /// What came to this node with it: of other hosts it knows better.
+    partitions: BTreeSet<Partition>,
+    share: Arc<Share>,
+    files: VecDeque<(PathBuf, bool)>,
+    reading: Option<Reading>,
+    /// What the index was given.
+    given: Option<Given>,
+    documents: u64,
+}
+
+struct Reading {
+    file: File,
+    frames: FrameBuffer,
+    /// What became of a document counts only if the links that it led to are there.
+    is_whole: bool,
+}
+
+struct Given {
+    docs: Arc<MovedDocs>,
+    answered: Option<Receiver<Reply>>,
+    /// The index has it.
+    is_taken: bool,
+    /// It is looked at again then.
+    look_at: Now,
+}
+
+/// What became of it.
+pub(super) enum Taken {
+    Nothing,
+    /// A step further.
+    Goes,
+    /// The index and the journal have all that this copy had: so many documents.
+    All {
+        aside: Aside,
+        documents: u64,
+    },
+}
+
+const BYTES_AT_ONCE: usize = 128 << 10;
+/// The journal is looked at this often while it is waited for, and the index asked again.
+const LOOK_US: u64 = 20_000;
+
+impl TakingOver {
+    pub fn new(journal: Journaling) -> TakingOver {
+        TakingOver { current: None, journal }
+    }
+
+    pub fn is_busy(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// The node that it is of; 0 for none.
+    pub fn node(&self) -> u16 {
+        self.current.as_ref().map_or(0, |current| current.aside.node)
+    }
+
+    /// Begins with a copy; the index goes by this share.
+    pub fn begin(&mut self, aside: Aside, share: Arc<Share>) {
+        self.current = Some(Current::new(aside, share));
+    }
+
+    pub fn next_due(&self) -> Option<Now> {
+        let given = self.current.as_ref()?.given.as_ref()?;
+        given.answered.is_none().then_some(given.look_at)
+    }
+
+    /// Goes on.
+    pub fn turn(&mut self, now: Now, asks: &IndexAsks) -> Taken {
+        let Some(current) = &mut self.current else { return Taken::Nothing };
+        if let Some(given) = &mut current.given {
+            if !given.turn(now, asks, &mut self.journal) {
+                return Taken::Nothing;
+            }
+            current.given = None;
+        }
+        match current.next() {
+            Some(docs) => {
+                current.documents += docs.docs.len() as u64;
+                let docs = Arc::new(docs);
+                let answered = Some(asks.ask(PeerAsk::TakeMoved(docs.clone())));
+                current.given = Some(Given { docs, answered, is_taken: false, look_at: now });
+                Taken::Goes
+            }
+            None => {
+                let Some(Current { aside, documents, .. }) = self.current.take() else {
+                    return Taken::Nothing;
+                };
+                Taken::All { aside, documents }
+            }
+        }
+    }
+}
+
+impl Given {
+    /// True once index and journal have it.
+    fn turn(&mut self, now: Now, asks: &IndexAsks, journal: &mut Journaling) -> bool {
+        if !self.is_taken && self.answered.is_none() && now >= self.look_at {
+            self.answered = Some(asks.ask(PeerAsk::TakeMoved(self.docs.clone())));
+        }
+        if let Some(answered) = &self.answered {
+            match answered.try_recv() {
+                Err(TryRecvError::Empty) => return false,
+                Ok(Reply::Peers(told)) if matches!(*told, PeerTold::TookMoved { .. }) => {
+                    journal.add(&self.docs.nice);
+                    self.is_taken = true;
+                }
+                Ok(_) | Err(TryRecvError::Disconnected) => {}
+            }
+            self.answered = None;
+        }
+        let is_over = self.is_taken && journal.is_written();
+        if !is_over {
+            self.look_at = now.plus_us(LOOK_US);
+        }
+        is_over
+    }
+}
+
+impl Current {
+    fn new(aside: Aside, share: Arc<Share>) -> Current {
+        let (partitions, files) = (aside.partitions(), aside.files().into());
+        Current { aside, partitions, share, files, reading: None, given: None, documents: 0 }
+    }
+
+    /// The next batch of the copy. What is torn at the end of a file, or cannot be read, ends that file.
+    fn next(&mut self) -> Option<MovedDocs> {
+        loop {
+            if self.reading.is_none() {
+                let (path, is_whole) = self.files.pop_front()?;
+                let file = File::open(path).ok();
+                self.reading = file.map(|file| Reading { file, frames: FrameBuffer::default(), is_whole });
+            }
+            let Some(reading) = &mut self.reading else { continue };
+            match reading.next() {
+                Ok(Some(mut docs)) => {
+                    docs.nice = self.lines(&docs.nice);
+                    return Some(docs);
+                }
+                Ok(None) | Err(_) => self.reading = None,
+            }
+        }
+    }
+
+    /// Lines about addresses, and about the hosts that came to this node.
+    fn lines(&self, nice: &str) -> String {
+        let comes = |line: &&str| {
+            let Some(told) = line.strip_prefix("pace ") else { return true };
+            let origin = told.split(' ').next().unwrap_or("");
+            self.partitions.contains(&self.share.partition_of(origin))
+        };
+        nice.lines().filter(comes).flat_map(|line| [line, "\n"]).collect()
+    }
+}
+
+impl Reading {
+    fn next(&mut self) -> io::Result<Option<MovedDocs>> {
+        loop {
+            let frame = self.frames.next_frame().map_err(|error| io::Error::other(error.to_string()))?;
+            if let Some(frame) = frame {
+                let Ok(PeerWord::Copy { batch, .. }) = frame.word() else {
+                    return Err(io::Error::other("a copy has something else in it"));
+                };
+                let mut docs = moved_docs(&batch, batch.lines.to_string());
+                if !self.is_whole {
+                    docs.docs.iter_mut().for_each(|doc| doc.row = Box::default());
+                }
+                return Ok(Some(docs));
+            }
+            let mut piece = vec![0; BYTES_AT_ONCE];
+            let read = self.file.read(&mut piece)?;
+            if read == 0 {
+                return Ok(None);
+            }
+            self.frames.push(&piece[..read]);
+        }
+    }
+}
+
+/// All that files of a copy have, for a test.
+#[cfg(test)]
+pub(super) fn read_copy(files: Vec<(PathBuf, bool)>) -> Vec<MovedDocs> {
+    let read = |(path, is_whole): (PathBuf, bool)| {
+        let mut reading =
+            Reading { file: File::open(path).unwrap(), frames: FrameBuffer::default(), is_whole };
+        std::iter::from_fn(move || reading.next().ok().flatten())
+    };
+    files.into_iter().flat_map(read).collect()
+}
