@@ -3,7 +3,7 @@ use super::settings::Overlay;
 use super::shared::{Failure, tell_event};
 use crate::base::random_u64;
 use crate::config::{Config, PeerAddress, Takeover};
-use crate::engine::{ClusterTold, Event};
+use crate::engine::{Boot, ClusterTold, Event};
 use crate::proto::cluster_key::ClusterKey;
 use crate::proto::partition::Spread;
 use crate::proto::peer_tls::{NodeIdentity, new_cluster_key};
@@ -168,6 +168,7 @@ pub(super) fn cluster_of(config: &mut Config, names_feeds: bool) -> Result<Clust
         takeover_us: cluster.takeover.us(),
         request_us: 1_000 * config.spider.timeout_req.0,
         copies: cluster.copies > 0,
+        boot: Boot::Machine,
         rules: rules_of(config),
         random: random_u64(),
     })

@@ -44,8 +44,8 @@ impl Cluster {
         Cluster { dir: TempDir::new(), more, nodes: BTreeMap::new() }
     }
 
-    /// With the names of a farm, whose hosts are shared out. A node that was started again lends addresses when the requests that
-    /// others may have open are over, so these are short.
+    /// With the names of a farm, whose hosts are shared out. Who takes over lends addresses when the requests that others may have
+    /// open are over, so these are short.
     fn of_farm(farm: &Farm, rate: &str) -> Cluster {
         let hosts = farm.hosts_file();
         let reach = ["--hosts-file", hosts.to_str().unwrap(), "--allow-net", "127.0.0.0/8"];
@@ -130,7 +130,7 @@ impl Cluster {
     /// Waits at a node until so many have their share and all is done.
     #[track_caller]
     fn wait(&self, number: u16, nodes: usize) {
-        // A node that was started again lends no address for a minute, as it does not know what it lent before.
+        // Whoever took over lends no address for a minute, as it does not know what was lent before.
         let ask = || self.ask(number, &["wait", "--nodes", &nodes.to_string(), "--timeout", WAIT_S]);
         let ended = (0..4).map(|_| ask()).find(|ended| ended.code() == 0).unwrap_or_else(ask);
         let told = || -> Vec<String> {

@@ -32,6 +32,7 @@
 //! | `journal_tail`  | the journal of hosts as it grows                                                     |
 //! | `calendar`      | times of this node that are told to others                                           |
 //! | `ticket_desk`   | tickets of addresses: those that this node wants, and those that it keeps            |
+//! | `ticket_file`   | what was lent, for the process that comes after this one                             |
 //! | `rounds`        | how far every node is, round by round                                                |
 //! | `seen`          | how a cluster stands, as one of its nodes sees it                                    |
 //! | `peer_desk`     | what a node knows of its cluster, and what it answers to its peers                   |
@@ -65,6 +66,7 @@ mod taking_over;
 #[cfg(test)]
 mod tests;
 mod ticket_desk;
+mod ticket_file;
 mod url_post;
 mod wire;
 mod wires;
@@ -75,6 +77,7 @@ pub use peer_actor::PeerActor;
 pub(crate) use peer_event::{Peer, PeerEvent, PeerOwner};
 pub(crate) use setup::ActorParts;
 pub use setup::{ClusterTold, PeersSetup};
+pub use ticket_file::Boot;
 pub(crate) use wires::Wires;
 
 use crate::proto::peer_wire::PeerWord;

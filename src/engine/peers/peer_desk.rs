@@ -432,7 +432,12 @@ impl PeerDesk {
         let owns = |partition| rights.is_some_and(|rights| rights.owns(partition));
         let right_until = rights.map_or(Now::ZERO, Rights::right_until);
         let share = self.share.current().map(|share| &**share);
-        self.tickets.turn(now, share, (&owns, right_until), ways)
+        let busy = self.tickets.turn(now, share, (&owns, right_until), ways);
+        if let Some(cause) = self.tickets.take_trouble() {
+            let text = format!("cluster/tickets: {cause}");
+            self.health.tell(Event::ClusterFiles, vec![("cause", cause.to_string().into())], text);
+        }
+        busy
     }
 
     fn wanted(&mut self, node: u16, wants: &[Want<TicketKey>]) {

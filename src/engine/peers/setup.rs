@@ -11,6 +11,7 @@ use super::peer_desk::{DeskParts, post_of};
 use super::share_keeping::{ShareKeeping, incoming};
 use super::taking_over::TakingOver;
 use super::ticket_desk::TicketDesk;
+use super::ticket_file::{Boot, TicketFile};
 use super::{Introduction, Wires};
 use crate::base::Wall;
 use crate::engine::inspect::cluster_view::ClusterReport;
@@ -65,10 +66,14 @@ pub struct ClusterTold {
     pub copies: bool,
     /// A digest of the rules that every node has to have.
     pub rules: u64,
+    /// The clock that it has in common with the process before it.
+    pub boot: Boot,
     /// Drawn for this start: what is random comes from it.
     pub random: u64,
 }
 
+/// In the folder of the cluster.
+const TICKETS: &str = "tickets";
 /// Links beyond one for each node: those that come, and one that goes while its successor stands.
 const LINKS_BESIDE: usize = 64;
 /// With nobody to be taken over, all times are those of a takeover after this.
@@ -153,7 +158,8 @@ impl PeersSetup {
             parts;
         loans.rings(bell.clone());
         let lending = Lending { slots: 1, pause_us, request_us: self.told.request_us };
-        let tickets = TicketDesk::new(loans, self.id.starts, lending, Calendar::new(wall));
+        let file = TicketFile::new(self.directory.join(NodeFiles::FOLDER).join(TICKETS), self.told.boot);
+        let tickets = TicketDesk::new(loans, self.id.starts, lending, Calendar::new(wall), file);
         let taking_over = TakingOver::new(Journaling::new(log.clone()));
         let arriving = Arriving::new(Journaling::new(log));
         let journal = JournalTail::new(self.directory.join(JOURNAL));

@@ -1,5 +1,6 @@
 use super::Sends;
 use super::calendar::Calendar;
+use super::ticket_file::TicketFile;
 use crate::base::Now;
 use crate::engine::inspect::loan_desk::{LentAddress, LoanDesk, ShardSaid};
 use crate::limits::TICKETS_PER_WORD_MAX;
@@ -8,6 +9,7 @@ use crate::proto::partition::{Partition, Share};
 use crate::proto::peer_wire::PeerWord;
 use crate::url_server::LoanWord;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::sync::Arc;
 
 /// Tickets of addresses: those that the shards of this node want, from whoever keeps them, and those that this node keeps.
@@ -22,11 +24,17 @@ pub(super) struct TicketDesk {
     desk: Arc<LoanDesk>,
     tickets: Tickets<TicketKey>,
     keeper: Keeper<TicketKey>,
-    /// The node was started before: from its first turn on, nothing is lent until what was lent then is over.
+    /// What was lent, for the process that comes after this one.
+    file: TicketFile,
+    /// The node was started before, and there was no turn yet. If what was lent then is not known, nothing is lent until it is over.
     reopens: bool,
+    /// What the disk refused.
+    trouble: Option<io::Error>,
     /// What shards want: which shard, and the number of its Want.
     wanted: BTreeMap<TicketKey, (usize, u64)>,
     look_at: Now,
+    /// What this node lends to itself, once it is kept.
+    own: Vec<Grant<TicketKey>>,
     /// What is to be said, by node.
     out: BTreeMap<u16, Saying>,
 }
@@ -43,9 +51,14 @@ struct Saying {
 const LOOK_US: u64 = 250_000;
 
 impl TicketDesk {
-    /// `starts` is how often this node was started: asks of an earlier process are below those of this one, and whoever kept
-    /// tickets before does not know what it lent.
-    pub fn new(desk: Arc<LoanDesk>, starts: u32, lending: Lending, calendar: Calendar) -> TicketDesk {
+    /// `starts` is how often this node was started: asks of an earlier process are below those of this one.
+    pub fn new(
+        desk: Arc<LoanDesk>,
+        starts: u32,
+        lending: Lending,
+        calendar: Calendar,
+        file: TicketFile,
+    ) -> TicketDesk {
         let keeper = Keeper::fresh(lending);
         TicketDesk {
             node: 0,
@@ -53,9 +66,12 @@ impl TicketDesk {
             desk,
             tickets: Tickets::new(u64::from(starts) << 32),
             keeper,
+            file,
             reopens: starts > 1,
+            trouble: None,
             wanted: BTreeMap::new(),
             look_at: Now::ZERO,
+            own: Vec::new(),
             out: BTreeMap::new(),
         }
     }
@@ -96,7 +112,10 @@ impl TicketDesk {
         wires: &mut dyn Sends,
     ) -> bool {
         if std::mem::take(&mut self.reopens) {
-            self.keeper.close_all(now);
+            match self.file.read(now) {
+                Some(known) => self.keeper.take_up(known),
+                None => self.keeper.close_all(now),
+            }
         }
         self.desk.set_right(right_until);
         let share = share.filter(|share| share.node() != 0);
@@ -114,7 +133,31 @@ impl TicketDesk {
                 }
             }
         }
+        self.keep(now);
         self.say(wires)
+    }
+
+    /// Keeps what was lent before anybody gets it; what the disk refuses is not lent.
+    fn keep(&mut self, now: Now) {
+        let TicketDesk { keeper, file, own, out, trouble, .. } = self;
+        let changed = keeper.take_changed();
+        if keeper.is_closed(now) {
+            // Whoever comes next has to wait for what is not known, too.
+            file.drop_all();
+        } else if !changed.is_empty()
+            && let Err(cause) = file.keep(changed, || keeper.known(now), now)
+        {
+            own.clear();
+            out.values_mut().for_each(|saying| saying.grants.clear());
+            *trouble = Some(cause);
+        }
+        for grant in std::mem::take(own) {
+            self.granted(self.node, &grant, now);
+        }
+    }
+
+    pub fn take_trouble(&mut self) -> Option<io::Error> {
+        self.trouble.take()
     }
 
     fn hear(&mut self, share: Option<&Share>, now: Now) {
@@ -185,7 +228,7 @@ impl TicketDesk {
         if node == self.node {
             let said = self.answer(share, self.node, want, keeps, now);
             return match said {
-                Said::Grant(grant) => self.granted(self.node, &grant, now),
+                Said::Grant(grant) => self.own.push(grant),
                 Said::Wait(wait) => self.tickets.waits(&wait, now),
             };
         }

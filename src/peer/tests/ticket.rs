@@ -161,6 +161,15 @@ impl World {
                 self.push(delay, Event::Mischief);
                 let at = self.rng.below(HOLDERS as u64) as usize;
                 match self.rng.below(10) {
+                    0 if !self.keeper.is_closed(self.keeper_clock.local(self.now))
+                        && self.rng.chance(500) =>
+                    {
+                        // A process on the same machine, which knows what the one before it had lent.
+                        let known = self.keeper.known(self.keeper_clock.local(self.now));
+                        self.keeper = Keeper::open(lending(2, self.pause_us), Now::ZERO);
+                        self.keeper.set_kept(self.kept, Now::ZERO);
+                        self.keeper.take_up(known);
+                    }
                     0 => {
                         self.keeper_clock = Clock::new(&mut self.rng);
                         let now = self.keeper_clock.local(self.now);
@@ -375,6 +384,26 @@ fn the_next_in_line_waits_for_what_is_open_or_for_back() {
     let back = Back { key: KEY, ask: 1, sent_ago_us: Some(5 * S), pause_us: S, line: Box::default() };
     keeper.back(1, back, at(64));
     assert_eq!(granted(keeper.want(2, want(3), partition(5), Now::NEVER, at(64))).due_in_us, 0);
+}
+
+#[test]
+fn what_was_lent_and_given_back_is_known_to_the_next_process() {
+    let mut keeper = Keeper::fresh(lending(1, S));
+    assert!(!waits(&keeper.want(1, want(1), partition(5), Now::NEVER, at(10))));
+    let changed = keeper.take_changed();
+    assert_eq!((changed.len(), keeper.take_changed().len()), (1, 0));
+    let mut next = Keeper::fresh(lending(1, S));
+    next.take_up(changed);
+    assert!(waits(&next.want(2, want(1), partition(5), Now::NEVER, at(20))), "it is lent");
+    let back = Back { key: KEY, ask: 1, sent_ago_us: Some(0), pause_us: 9 * S, line: Box::new(*b"x") };
+    next.back(1, back, at(21));
+    let changed = next.take_changed();
+    let mut third = Keeper::fresh(lending(1, S));
+    third.take_up(changed);
+    let grant = granted(third.want(2, want(2), partition(5), Now::NEVER, at(21)));
+    assert_eq!((grant.due_in_us, &*grant.line), (owed_us(9 * S), &b"x"[..]), "and so is what is owed");
+    assert_eq!(third.known(at(22)).len(), 1);
+    assert!(third.known(at(200)).is_empty(), "what is over is not kept");
 }
 
 #[test]

@@ -48,15 +48,26 @@ pub struct Handed<K> {
     pub line: Box<[u8]>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Lent {
-    node: u16,
-    ask: u64,
+/// What is lent, and to whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lent {
+    pub node: u16,
+    pub ask: u64,
     /// When this holder got it first, and when the last of its grants is over.
-    since: Now,
-    until: Now,
+    pub since: Now,
+    pub until: Now,
     /// When the last request that it was good for has ended.
-    over: Now,
+    pub over: Now,
+}
+
+/// What a keeper knows of a key, for one that comes after it in the same place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    pub partition: Partition,
+    pub lent: Option<Lent>,
+    pub due: Now,
+    pub pause_us: u64,
+    pub line: Box<[u8]>,
 }
 
 impl Lent {
@@ -88,6 +99,8 @@ pub struct Keeper<K> {
     closed: BTreeMap<Partition, Now>,
     /// Partitions that go to another keeper once nothing of them is lent.
     leaving: BTreeSet<Partition>,
+    /// What has changed and was not taken, by [`Keeper::take_changed`].
+    changed: BTreeSet<K>,
     kept_us: fn(u64) -> u64,
 }
 
@@ -112,7 +125,29 @@ impl<K: Clone + Ord> Keeper<K> {
             closed_until: Now::ZERO,
             closed: BTreeMap::new(),
             leaving: BTreeSet::new(),
+            changed: BTreeSet::new(),
             kept_us,
+        }
+    }
+
+    /// What has changed since the last call: to be kept before anybody hears of it. It is not all that there is to know while
+    /// something [is closed](Keeper::is_closed).
+    pub fn take_changed(&mut self) -> Vec<(K, Known)> {
+        let changed = std::mem::take(&mut self.changed);
+        changed.into_iter().filter_map(|key| Some((key.clone(), self.entries.get(&key)?.known()))).collect()
+    }
+
+    /// All that holds.
+    pub fn known(&mut self, now: Now) -> Vec<(K, Known)> {
+        self.sweep(now);
+        self.entries.iter().map(|(key, entry)| (key.clone(), entry.known())).collect()
+    }
+
+    /// Takes up what another one knew in this place; of one key the last holds.
+    pub fn take_up(&mut self, known: Vec<(K, Known)>) {
+        for (key, Known { partition, lent, due, pause_us, line }) in known {
+            self.entries
+                .insert(key, Entry { partition, lent, due, pause_us, line, waiting: VecDeque::new() });
         }
     }
 
@@ -142,6 +177,11 @@ impl<K: Clone + Ord> Keeper<K> {
     /// Lends nothing at all for as long.
     pub fn close_all(&mut self, now: Now) {
         self.closed_until = now.plus_us((self.kept_us)(TICKET_US + self.lending.request_us));
+    }
+
+    /// Whether something is not lent as it is not known what was lent of it before.
+    pub fn is_closed(&self, now: Now) -> bool {
+        self.closed_until > now || self.closed.values().any(|until| *until > now)
     }
 
     fn close_until(&mut self, partition: Partition, until: Now, now: Now) {
@@ -218,6 +258,7 @@ impl<K: Clone + Ord> Keeper<K> {
         let (until, over) =
             entry.lent.map_or((until, over), |lent| (lent.until.max(until), lent.over.max(over)));
         entry.lent = Some(Lent { node, ask, since, until, over });
+        self.changed.insert(key.clone());
         Said::Grant(Grant {
             key,
             ask,
@@ -235,6 +276,7 @@ impl<K: Clone + Ord> Keeper<K> {
         if !entry.lent.is_some_and(|lent| lent.node == node && lent.ask <= back.ask) {
             return;
         }
+        self.changed.insert(back.key.clone());
         entry.lent = None;
         entry.pause_us = back.pause_us.max(self.lending.pause_us);
         if back.line.len() <= TICKET_LINE_BYTES_MAX {
@@ -312,6 +354,11 @@ impl Entry {
             line: Box::default(),
             waiting: VecDeque::new(),
         }
+    }
+
+    fn known(&self) -> Known {
+        let Entry { partition, lent, due, pause_us, ref line, .. } = *self;
+        Known { partition, lent, due, pause_us, line: line.clone() }
     }
 
     /// A ticket that ran out was in use until its end, for all that is known, and is over when that request is.

@@ -20,7 +20,7 @@ mod keeper;
 
 pub use crate::proto::peer_wire::{Back, Grant, TicketKey, Wait, Want};
 pub use holder::Tickets;
-pub use keeper::{Handed, HandedOver, Keeper, Lending, Said};
+pub use keeper::{Handed, HandedOver, Keeper, Known, Lending, Lent, Said};
 
 /// How long a ticket is good, by the holder's clock from the sending of WANT; and how long if others wait for it.
 pub const TICKET_US: u64 = 60_000_000;

@@ -2,8 +2,8 @@ use super::plan::{ClusterPlan, NODES_MAX};
 use crate::base::{Now, Rng, Wall};
 use crate::driver::{SimDriver, SimNet};
 use crate::engine::{
-    Actor, ClusterReport, ClusterTold, CrawlShard, CrawlStore, CrawlTask, Health, HostsFile, Links, Names,
-    NodeCore, NodeSetup, OpenIndex, PeerActor, PeersSetup, Seated, ShardMaker, assemble,
+    Actor, Boot, ClusterReport, ClusterTold, CrawlShard, CrawlStore, CrawlTask, Health, HostsFile, Links,
+    Names, NodeCore, NodeSetup, OpenIndex, PeerActor, PeersSetup, Seated, ShardMaker, assemble,
 };
 use crate::sim::turning::{Seat, silent};
 use crate::store_server::DataDir;
@@ -107,6 +107,7 @@ impl Surroundings<'_> {
             takeover_us: plan.takeover_us,
             request_us: 1_000 * plan.web.config.spider.timeout_req.0,
             copies: plan.copies,
+            boot: Boot::Simulated,
             rules: 1,
             random: rng.next_u64(),
         }
