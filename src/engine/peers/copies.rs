@@ -136,15 +136,19 @@ impl Copies {
     // Of nodes that are gone ------------------------------------------------------------------------------
 
     /// The nodes that there is a copy of.
-    pub fn nodes(&self) -> Vec<u16> {
-        let mut nodes: Vec<u16> = self.names().iter().filter_map(|name| name.parse().ok()).collect();
+    pub fn nodes(&self) -> io::Result<Vec<u16>> {
+        let mut nodes: Vec<u16> = self.names()?.iter().filter_map(|name| name.parse().ok()).collect();
         nodes.sort_unstable();
-        nodes
+        Ok(nodes)
     }
 
-    fn names(&self) -> Vec<String> {
-        let Ok(folders) = fs::read_dir(&self.folder) else { return Vec::new() };
-        folders.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    fn names(&self) -> io::Result<Vec<String>> {
+        let folders = match fs::read_dir(&self.folder) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            folders => folders?,
+        };
+        let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().into_string().ok());
+        folders.filter_map(|entry| name(entry).transpose()).collect()
     }
 
     /// Sets the copy of a node aside that is gone, with the partitions that come to this one: nothing is added to it any more,
@@ -164,19 +168,19 @@ impl Copies {
     }
 
     /// Copies that were set aside, which the index may not have yet.
-    pub fn aside(&self) -> Vec<Aside> {
-        let mut names = self.names();
+    pub fn aside(&self) -> io::Result<Vec<Aside>> {
+        let mut names = self.names()?;
         names.sort_unstable();
         let aside = |name: String| {
             let (node, _) = name.strip_suffix(ASIDE)?.split_once('.')?;
             Some(Aside { node: node.parse().ok()?, folder: self.folder.join(name) })
         };
-        names.into_iter().filter_map(aside).collect()
+        Ok(names.into_iter().filter_map(aside).collect())
     }
 
     /// Partitions of nodes that are gone, of which the index may not have everything.
-    pub fn taken(&self) -> BTreeSet<Partition> {
-        self.aside().iter().flat_map(Aside::partitions).collect()
+    pub fn taken(&self) -> io::Result<BTreeSet<Partition>> {
+        Ok(self.aside()?.iter().flat_map(Aside::partitions).collect())
     }
 }
 
@@ -286,7 +290,7 @@ mod tests {
     fn read(copies: &mut Copies) -> Vec<String> {
         let seven: BTreeSet<Partition> = Partition::new(7).into_iter().collect();
         copies.set_aside(3, &seven).unwrap();
-        let mut aside = copies.aside();
+        let mut aside = copies.aside().unwrap();
         assert_eq!((aside.len(), aside[0].node, aside[0].partitions()), (1, 3, seven));
         let docs = read_copy(aside[0].files());
         let line = "pace http://a.test due=1800000005000007 at=1800000005000000\n";
@@ -315,7 +319,7 @@ mod tests {
         // A process that began again does not know how far it was.
         let mut copies = Copies::open(&stage.0);
         assert!(!take(&mut copies, (1, 4), true));
-        assert_eq!(copies.nodes(), [3]);
+        assert_eq!(copies.nodes().unwrap(), [3]);
     }
 
     #[test]
@@ -359,14 +363,14 @@ mod tests {
             assert!(take(&mut copies, (u64::from(number), 1), true));
             synced(&mut copies);
             copies.set_aside(3, &of(number)).unwrap();
-            assert!(copies.nodes().is_empty());
+            assert!(copies.nodes().unwrap().is_empty());
         }
         assert!(!take(&mut copies, (4_095, 2), true), "it goes on with nothing");
         let copies = Copies::open(&stage.0);
-        assert_eq!(copies.taken(), of(5).union(&of(4_095)).copied().collect());
-        let folders = copies.aside();
+        assert_eq!(copies.taken().unwrap(), of(5).union(&of(4_095)).copied().collect());
+        let folders = copies.aside().unwrap();
         assert_eq!(folders.iter().map(|aside| read_copy(aside.files()).len()).collect::<Vec<_>>(), [1, 1]);
         fs::write(folders[0].folder.join(PARTITIONS), "nephila cluster.taken 1\n5\n").unwrap();
-        assert_eq!(copies.taken(), of(4_095), "without its checksum it is none");
+        assert_eq!(copies.taken().unwrap(), of(4_095), "without its checksum it is none");
     }
 }

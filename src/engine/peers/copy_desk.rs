@@ -8,7 +8,7 @@ use crate::base::{Now, counted};
 use crate::engine::inspect::cluster_view::CopyView;
 use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::Health;
-use crate::peer::{NodeState, Table};
+use crate::peer::{NOBODY, NodeState, Table};
 use crate::proto::partition::{Partition, Share};
 use crate::proto::peer_wire::{MoveBatch, PeerWord};
 use std::collections::BTreeSet;
@@ -113,9 +113,14 @@ impl CopyDesk {
         self.copying.bytes()
     }
 
-    /// The node whose copy comes into the index; 0 for none. Until it is there, the index must not go by a share with its partitions.
+    /// The node whose copy comes into the index; 0 for none.
     pub fn takes_in(&self) -> u16 {
         self.taking_over.node()
+    }
+
+    /// Whether the index has what nodes knew that are gone, so that it may go by a share with their partitions.
+    pub fn is_taken_in(&self) -> bool {
+        !self.taking_over.is_busy() && !self.is_news
     }
 
     // Of nodes that are gone ------------------------------------------------------------------------------
@@ -125,8 +130,11 @@ impl CopyDesk {
     pub fn set_aside(&mut self, table: &Table, share: Option<&Arc<Share>>, me: u16) -> io::Result<()> {
         self.is_news = true;
         let Some(share) = share.filter(|_| me != 0) else { return Ok(()) };
-        for node in self.copies.nodes().into_iter().filter(|node| is_gone(table, *node)) {
-            let comes = |partition: &Partition| table.owner(*partition) == me && !share.owns(*partition);
+        for node in self.copies.nodes()?.into_iter().filter(|node| is_gone(table, *node)) {
+            // What is nobody's yet may come to this one with the next table.
+            let comes = |partition: &Partition| {
+                [me, NOBODY].contains(&table.owner(*partition)) && !share.owns(*partition)
+            };
             self.copies.set_aside(node, &Partition::all().filter(comes).collect())?;
         }
         Ok(())
@@ -145,14 +153,19 @@ impl CopyDesk {
                 self.health.tell(Event::CopyTaken, fields, text);
                 if let Err(cause) = fs::remove_dir_all(&aside.folder) {
                     self.failed(&cause);
+                    self.done.insert(aside.folder);
                 }
-                self.done.insert(aside.folder);
                 self.is_news = true;
             }
             Taken::Nothing => {}
         }
         let Some(share) = share.filter(|_| !self.taking_over.is_busy() && self.is_news) else { return false };
-        let next = self.copies.aside().into_iter().find(|aside| !self.done.contains(&aside.folder));
+        let aside = match self.copies.aside() {
+            Ok(aside) => aside,
+            // It is looked again with the next turn; until then nothing is gone by.
+            Err(cause) => return self.failed(&cause),
+        };
+        let next = aside.into_iter().find(|aside| !self.done.contains(&aside.folder));
         self.is_news = next.is_some();
         if let Some(aside) = next {
             self.taking_over.begin(aside, share.clone());

@@ -293,12 +293,16 @@ impl Copy {
         self.reading = None;
         let Some(PeerTold::Copying(Ok(piece))) = told else {
             // The index has too much to do, or the disk does not give it: it is asked again.
-            self.look_at = now.plus_us(LOOK_US);
+            self.pause_us = (2 * self.pause_us).min(LOOK_US_MAX);
+            self.look_at = now.plus_us(self.pause_us);
             return false;
         };
         let Piece { items, in_scope, upto, is_whole, is_torn } = piece;
         // Nothing of a torn piece is of use.
         self.is_lost |= is_torn;
+        if is_torn {
+            return true;
+        }
         let is_whole = is_whole && !self.has_lines;
         let is_news = !items.is_empty() || !in_scope.is_empty() || !self.lines.is_empty();
         self.from = upto;

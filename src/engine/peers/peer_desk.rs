@@ -200,6 +200,11 @@ impl PeerDesk {
         self.council.as_ref().and_then(|council| council.rights().table()).or(self.told.as_ref())
     }
 
+    /// Whether the disk has the table.
+    fn is_kept(&self) -> bool {
+        self.table().is_none_or(|table| table.epoch() <= self.kept_epoch)
+    }
+
     /// Until when hosts of this node's partitions may be asked.
     pub fn right_until(&self) -> Now {
         self.council.as_ref().map_or(Now::ZERO, |council| council.rights().right_until())
@@ -255,16 +260,18 @@ impl PeerDesk {
     /// Goes on with everything. True if something moved.
     pub fn turn(&mut self, now: Now, wires: &mut Wires) -> bool {
         self.now = now;
+        // Before anything that may wait for the disk: times of the process before this one are read by this moment.
+        self.tickets.reopen(now);
         let stamp_ms = self.wall.unix_ms(now);
         let mut actions = Vec::new();
         // Whoever beats has to know for ever that there are beats: nothing is asked before the disk has the table.
-        let is_kept = self.table().is_none_or(|table| table.epoch() <= self.kept_epoch);
+        let is_kept = self.is_kept();
         if let Some(council) = self.council.as_mut().filter(|_| is_kept) {
             council.tick(now, stamp_ms, &mut actions);
         }
         self.act(actions, 0);
         self.look_at_table(wires);
-        let mut busy = !is_kept && self.table().is_none_or(|table| table.epoch() <= self.kept_epoch);
+        let mut busy = !is_kept && self.is_kept();
         self.want_voters(wires);
         self.leave();
         self.tell_right();
@@ -272,8 +279,8 @@ impl PeerDesk {
         busy |= self.copies.take_over(now, self.share.current(), self.post.asks());
         // By a table that the disk does not have, nothing is given and nothing taken. Before the index goes by a share with
         // what was taken over, it knows of it what the copy does.
-        let is_kept = self.table().is_none_or(|table| table.epoch() <= self.kept_epoch);
-        let is_known = self.copies.takes_in() == 0;
+        let is_kept = self.is_kept();
+        let is_known = self.copies.is_taken_in();
         if let Some(council) = self.council.as_mut().filter(|_| is_kept && is_known) {
             let (tickets, means) = (&mut self.tickets, (self.post.asks(), &self.files));
             let set_back = self.share.turn(now, council.rights_mut(), means, || tickets.busy(now));
@@ -428,8 +435,8 @@ impl PeerDesk {
     }
 
     fn turn_tickets(&mut self, now: Now, ways: &mut Ways<'_>) -> bool {
-        let rights = self.council.as_ref().map(Council::rights);
-        let owns = |partition| rights.is_some_and(|rights| rights.owns(partition));
+        let (rights, is_kept) = (self.council.as_ref().map(Council::rights), self.is_kept());
+        let owns = |partition| is_kept && rights.is_some_and(|rights| rights.owns(partition));
         let right_until = rights.map_or(Now::ZERO, Rights::right_until);
         let share = self.share.current().map(|share| &**share);
         let busy = self.tickets.turn(now, share, (&owns, right_until), ways);
@@ -441,8 +448,8 @@ impl PeerDesk {
     }
 
     fn wanted(&mut self, node: u16, wants: &[Want<TicketKey>]) {
-        let rights = self.council.as_ref().map(Council::rights);
-        let owns = |partition| rights.is_some_and(|rights| rights.owns(partition));
+        let (rights, is_kept) = (self.council.as_ref().map(Council::rights), self.is_kept());
+        let owns = |partition| is_kept && rights.is_some_and(|rights| rights.owns(partition));
         let right_until = rights.map_or(Now::ZERO, Rights::right_until);
         let share = self.share.current().map(|share| &**share);
         self.tickets.wanted(node, wants, share, (&owns, right_until), self.now);
@@ -456,7 +463,7 @@ impl PeerDesk {
         let council = self.council.as_ref().and_then(Council::next_due);
         let paused = self.paused.values().min().copied();
         let post = self.post.next_due().filter(|_| self.share.is_dealt());
-        let is_unkept = self.table().is_some_and(|table| table.epoch() > self.kept_epoch);
+        let is_unkept = !self.is_kept();
         let is_sole = self.table().is_some_and(|table| self.takes_over && table.voters() == [self.id.number]);
         let own = [is_unkept.then_some(self.keep_at), is_sole.then_some(self.grow_at)];
         // The end of a right is told when it comes.
@@ -561,6 +568,8 @@ impl PeerDesk {
         if table.epoch() <= self.kept_epoch || self.now < self.keep_at {
             return;
         }
+        // First: a process that begins after the table is kept does not know what was lent of it.
+        self.close_taken(&table);
         let aside = self.copies.set_aside(&table, self.share.current(), self.id.number);
         if let Err(cause) = aside.and_then(|()| self.files.keep_table(&table)) {
             let text = format!("cluster/table: {cause}");
@@ -575,7 +584,6 @@ impl PeerDesk {
         if self.is_taken_over(&table) {
             return;
         }
-        self.close_taken(&table);
         wires.set_epoch(table.epoch());
         self.me.epoch = table.epoch();
         let others = || table.nodes().iter().filter(|node| node.number != self.id.number);

@@ -28,6 +28,7 @@ use crate::peer::{NOBODY, NodeState, Table, TableNode};
 use crate::proto::partition::{Partition, Partitioner, Share, Spread};
 use crate::proto::peer_tls::NodeIdentity;
 use crate::rings::Doorbell;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,6 +41,8 @@ pub struct PeersSetup {
     table: Option<Table>,
     /// Partitions that it gave away, or was to, and to whom.
     stopped: Vec<(Partition, u16)>,
+    /// Partitions of nodes that are gone, of which the index may not know everything.
+    taken: BTreeSet<Partition>,
     /// Where it is all kept.
     directory: PathBuf,
 }
@@ -109,7 +112,9 @@ impl PeersSetup {
         kept.map_err(|cause| NodeError::Cluster(format!("cluster/id: {cause}")))?;
         let table = files.table().map_err(failed)?;
         let stopped = files.stopped().map_err(failed)?;
-        Ok(PeersSetup { told, files, id, table, stopped, directory: directory.to_path_buf() })
+        let taken = Copies::open(directory).taken();
+        let taken = taken.map_err(|cause| NodeError::Cluster(format!("{}: {cause}", Copies::FOLDER)))?;
+        Ok(PeersSetup { told, files, id, table, stopped, taken, directory: directory.to_path_buf() })
     }
 
     /// The share that the index is opened with: by the table that was last known, or nothing. What the index does not know yet of
@@ -118,7 +123,7 @@ impl PeersSetup {
         let mut owners =
             self.table.as_ref().map_or(vec![NOBODY; PARTITIONS], |table| table.owners().to_vec());
         let stopped = self.stopped.iter().map(|(partition, _)| *partition);
-        for partition in stopped.chain(Copies::open(&self.directory).taken()) {
+        for partition in stopped.chain(self.taken.iter().copied()) {
             let owner = &mut owners[partition.index()];
             *owner = if *owner == self.id.number { NOBODY } else { *owner };
         }

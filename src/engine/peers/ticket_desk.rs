@@ -96,11 +96,24 @@ impl TicketDesk {
     /// Lends nothing of a partition whose keeper was taken over, until what that one lent is over.
     pub fn close(&mut self, partition: Partition, now: Now) {
         self.keeper.close(partition, now);
+        // Whoever comes next has to wait, too.
+        self.file.drop_all();
     }
 
     /// Partitions that are to go to other nodes.
     pub fn set_leaving(&mut self, partitions: BTreeSet<Partition>) {
         self.keeper.set_leaving(partitions);
+    }
+
+    /// Takes up, the first time, what the process before this one had lent. It is this moment now, and not one before the disk was
+    /// waited for.
+    pub fn reopen(&mut self, now: Now) {
+        if std::mem::take(&mut self.reopens) {
+            match self.file.read(now) {
+                Some(known) => self.keeper.take_up(known),
+                None => self.keeper.close_all(now),
+            }
+        }
     }
 
     /// Goes on. `owns` says which partitions this node may keep tickets of, until `right_until`. True if something moved.
@@ -111,12 +124,6 @@ impl TicketDesk {
         (owns, right_until): (&dyn Fn(Partition) -> bool, Now),
         wires: &mut dyn Sends,
     ) -> bool {
-        if std::mem::take(&mut self.reopens) {
-            match self.file.read(now) {
-                Some(known) => self.keeper.take_up(known),
-                None => self.keeper.close_all(now),
-            }
-        }
         self.desk.set_right(right_until);
         let share = share.filter(|share| share.node() != 0);
         let is_news = self.desk.has_said();

@@ -111,9 +111,12 @@ impl TicketFile {
 
     /// The next process is to know nothing.
     pub fn drop_all(&mut self) {
-        if self.opened.take().is_some() || !std::mem::replace(&mut self.is_dropped, true) {
-            let _ = fs::remove_file(&self.path);
+        if self.opened.take().is_none() && self.is_dropped {
+            return;
         }
+        let is_gone = fs::remove_file(&self.path).is_ok() || !self.path.exists();
+        // What cannot be removed can perhaps be emptied; if not, it is tried again.
+        self.is_dropped = is_gone || File::create(&self.path).is_ok();
     }
 
     fn begin(&mut self, all: &[(TicketKey, Known)], now: Now) -> io::Result<()> {
