@@ -237,7 +237,12 @@ fn three_nodes_fetch_every_page_of_a_web_once() {
         table.starts_with("cluster ") && table.contains(" epoch ") && table.contains("ready: "),
         "{table}"
     );
-    assert_eq!(table.lines().count(), 5, "{table}");
+    // What it is, a head, three nodes, and where the copy is.
+    assert_eq!(table.lines().count(), 6, "{table}");
+    assert!(
+        table.lines().last().unwrap().starts_with("what node 1 knows is on the disk of node "),
+        "{table}"
+    );
     let mut owners = BTreeMap::new();
     for host in 0..spec.hosts {
         let url = farm.url(host, 1);
