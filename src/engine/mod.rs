@@ -37,7 +37,7 @@
 //! | `runtime` | actors, threads, lanes to shards, log writer, keeper, counters, notices     |                        |
 //! | `names`   | names to addresses                                                          | runtime                |
 //! | `links`   | connections between processes                                               | runtime                |
-//! | `peers`   | a node among others: links between them, URLs, the table                     | runtime links inspect  |
+//! | `peers`   | a node among others: links between them, URLs, the table, tickets, copies   | runtime links inspect  |
 //! | `inspect` | how things stand with a URL and a crawl; the desk where it is asked         | runtime                |
 //! | `followers` | documents of sealed segments, copied into PostgreSQL and S3               | runtime                |
 //! | `extraction` | texts of stories out of their pages, on threads of their own               | runtime                |

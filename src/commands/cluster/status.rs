@@ -197,7 +197,11 @@ fn row(node: &NodeView, here: u16) -> [String; 10] {
         figure(|told| told.open),
         figure(|told| told.pages),
         figure(|told| told.outbox),
-        told.map_or("?".to_string(), |told| format!("{} s", told.right_left_ms / 1_000)),
+        told.map_or("?".to_string(), |told| match told.right_left_ms {
+            // Where one node keeps the table, rights do not end.
+            u32::MAX => "no end".to_string(),
+            left_ms => format!("{} s", left_ms / 1_000),
+        }),
     ]
 }
 
@@ -271,5 +275,8 @@ mod tests {
             "   1  10.0.0.1:7174   crawling  here          2048        0     0      0       0         0 s"
         );
         assert!(lines[2].starts_with("  12  10.0.0.12:7174  ?         no "), "{text}");
+        let told = NodeTold { right_left_ms: u32::MAX, ..NodeTold::default() };
+        let frozen = NodeView { told: Some(told), ..node(1, true, "crawling") };
+        assert_eq!(row(&frozen, 1)[9], "no end");
     }
 }

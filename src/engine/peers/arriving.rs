@@ -1,23 +1,20 @@
 use super::Sends;
 use super::calendar::Calendar;
+use super::giving::Giving;
 use super::index_asks::IndexAsks;
 use crate::base::Now;
 use crate::doc_index::Origin;
-use crate::engine::inspect::peer_words::{MovedDoc, MovedDocs, PeerAsk, PeerTold};
-use crate::engine::inspect::questions::Reply;
+use crate::engine::inspect::peer_words::{MovedDoc, MovedDocs};
 use crate::engine::runtime::journaling::Journaling;
 use crate::limits::MOVES_UNCOUNTED_MAX;
 use crate::proto::peer_wire::{Found, MoveBatch, MoveItem, Moved, PeerWord, UrlNews, print_of};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError};
 
 /// Partitions with URLs that other nodes hand over: into the index and the journal of hosts, and counted when they are on disk.
 pub(super) struct Arriving {
     of: BTreeMap<u16, Arrival>,
     taking: Option<Taking>,
     journal: Journaling,
-    now: Now,
 }
 
 /// What one node hands over.
@@ -49,24 +46,16 @@ pub(super) fn moved_docs(batch: &MoveBatch<'_>, nice: String) -> MovedDocs {
 struct Taking {
     node: u16,
     moved: Moved,
-    docs: Arc<MovedDocs>,
-    answered: Option<Receiver<Reply>>,
-    /// It is asked again then, or the journal is looked at.
-    look_at: Now,
-    /// The index has it.
-    is_taken: bool,
+    giving: Giving,
 }
 
 /// More came than may be on its way.
 #[derive(Debug)]
 pub(super) struct TooMuch;
 
-/// The journal is looked at this often while it is waited for, and the index asked again.
-const LOOK_US: u64 = 20_000;
-
 impl Arriving {
     pub fn new(journal: Journaling) -> Arriving {
-        Arriving { of: BTreeMap::new(), taking: None, journal, now: Now::ZERO }
+        Arriving { of: BTreeMap::new(), taking: None, journal }
     }
 
     pub fn down(&mut self, node: u16) {
@@ -109,44 +98,26 @@ impl Arriving {
 
     /// Goes on. True if something moved.
     pub fn turn(&mut self, now: Now, asks: &IndexAsks, wires: &mut dyn Sends) -> bool {
-        self.now = now;
-        let Some(taking) = &mut self.taking else { return self.begin(asks) };
-        if !taking.is_taken && taking.answered.is_none() && now >= taking.look_at {
-            taking.answered = Some(asks.ask(PeerAsk::TakeMoved(taking.docs.clone())));
-        }
-        if let Some(answered) = &taking.answered {
-            match answered.try_recv() {
-                Err(TryRecvError::Empty) => return false,
-                Ok(Reply::Peers(told)) if matches!(*told, PeerTold::TookMoved { .. }) => {
-                    self.journal.add(&taking.docs.nice);
-                    taking.is_taken = true;
-                }
-                Ok(_) | Err(TryRecvError::Disconnected) => {}
-            }
-            taking.answered = None;
-        }
-        if !taking.is_taken || !self.journal.is_written() {
-            taking.look_at = now.plus_us(LOOK_US);
+        let Some(taking) = &mut self.taking else { return self.begin(now, asks) };
+        if !taking.giving.turn(now, asks, &mut self.journal) {
             return false;
         }
         if taking.node != 0 {
             wires.send(taking.node, &PeerWord::Moved(taking.moved));
         }
         self.taking = None;
-        self.begin(asks);
+        self.begin(now, asks);
         true
     }
 
-    fn begin(&mut self, asks: &IndexAsks) -> bool {
+    fn begin(&mut self, now: Now, asks: &IndexAsks) -> bool {
         let next = self.of.iter_mut().find_map(|(node, arrival)| Some((*node, arrival.held.pop_front()?)));
         let Some((node, (moved, docs))) = next else { return false };
-        let docs = Arc::new(docs);
-        let answered = Some(asks.ask(PeerAsk::TakeMoved(docs.clone())));
-        self.taking = Some(Taking { node, moved, docs, answered, look_at: self.now, is_taken: false });
+        self.taking = Some(Taking { node, moved, giving: Giving::begin(docs, asks, now) });
         true
     }
 
     pub fn next_due(&self) -> Option<Now> {
-        self.taking.as_ref().filter(|taking| taking.answered.is_none()).map(|taking| taking.look_at)
+        self.taking.as_ref()?.giving.next_due()
     }
 }

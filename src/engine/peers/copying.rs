@@ -96,7 +96,7 @@ const GROWN_BYTES: u64 = 64 << 20;
 const REST_US: u64 = 2_500_000;
 const REST_DOUBLED_MAX: u32 = 7;
 /// A follower that has not got something new for so long is behind.
-pub(super) const BEHIND_US: u64 = 5_000_000;
+const BEHIND_US: u64 = 5_000_000;
 
 impl Copying {
     /// `starts` is how often this node was started: no copy of an earlier process has a number of this one.

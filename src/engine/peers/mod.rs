@@ -24,6 +24,7 @@
 //! | `url_post`      | URLs to their owners, out of the ledger, and from others into the index              |
 //! | `share_keeping` | the share that the index goes by, and partitions that are given away                 |
 //! | `handing_over`  | partitions with URLs on their way to other nodes                                     |
+//! | `giving`        | documents of other nodes into the index, and lines about their hosts into the journal |
 //! | `arriving`      | those of other nodes on their way here                                               |
 //! | `copy_desk`     | what outlasts a node, this one and others                                            |
 //! | `copying`       | what this node knows, on its way to the disk of the next one on the ring             |
@@ -49,6 +50,7 @@ mod copies;
 mod copy_desk;
 mod copying;
 mod dialing;
+mod giving;
 mod handing_over;
 mod index_asks;
 mod introduction;

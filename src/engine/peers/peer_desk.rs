@@ -1,5 +1,6 @@
 use super::arriving::Arriving;
 use super::calendar::Calendar;
+use super::copies::Copies;
 use super::copy_desk::CopyDesk;
 use super::handing_over::HandingOver;
 use super::index_asks::IndexAsks;
@@ -571,8 +572,11 @@ impl PeerDesk {
         // First: a process that begins after the table is kept does not know what was lent of it.
         self.close_taken(&table);
         let aside = self.copies.set_aside(&table, self.share.current(), self.id.number);
-        if let Err(cause) = aside.and_then(|()| self.files.keep_table(&table)) {
-            let text = format!("cluster/table: {cause}");
+        let kept = aside
+            .map_err(|cause| (Copies::FOLDER, cause))
+            .and_then(|()| self.files.keep_table(&table).map_err(|cause| ("cluster/table", cause)));
+        if let Err((what, cause)) = kept {
+            let text = format!("{what}: {cause}");
             self.health.tell(Event::ClusterFiles, vec![("cause", cause.to_string().into())], text);
             self.keep_at = self.now.plus_us(KEEP_AGAIN_US);
             return;

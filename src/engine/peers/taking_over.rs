@@ -1,9 +1,9 @@
 use super::arriving::moved_docs;
 use super::copies::Aside;
+use super::giving::Giving;
 use super::index_asks::IndexAsks;
 use crate::base::Now;
-use crate::engine::inspect::peer_words::{MovedDocs, PeerAsk, PeerTold};
-use crate::engine::inspect::questions::Reply;
+use crate::engine::inspect::peer_words::MovedDocs;
 use crate::engine::runtime::journaling::Journaling;
 use crate::proto::partition::{Partition, Share};
 use crate::proto::peer_wire::{FrameBuffer, PeerWord};
@@ -12,7 +12,6 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError};
 
 /// What a node knew that is taken over, out of its copy on this disk into the index and the journal of hosts. Its partitions are
 /// this node's in the table already; they are in the index once it has all of it.
@@ -29,7 +28,7 @@ struct Current {
     files: VecDeque<(PathBuf, bool)>,
     reading: Option<Reading>,
     /// What the index was given.
-    given: Option<Given>,
+    given: Option<Giving>,
     documents: u64,
 }
 
@@ -38,15 +37,6 @@ struct Reading {
     frames: FrameBuffer,
     /// What became of a document counts only if the links that it led to are there.
     is_whole: bool,
-}
-
-struct Given {
-    docs: Arc<MovedDocs>,
-    answered: Option<Receiver<Reply>>,
-    /// The index has it.
-    is_taken: bool,
-    /// It is looked at again then.
-    look_at: Now,
 }
 
 /// What became of it.
@@ -62,8 +52,6 @@ pub(super) enum Taken {
 }
 
 const BYTES_AT_ONCE: usize = 128 << 10;
-/// The journal is looked at this often while it is waited for, and the index asked again.
-const LOOK_US: u64 = 20_000;
 
 impl TakingOver {
     pub fn new(journal: Journaling) -> TakingOver {
@@ -85,8 +73,7 @@ impl TakingOver {
     }
 
     pub fn next_due(&self) -> Option<Now> {
-        let given = self.current.as_ref()?.given.as_ref()?;
-        given.answered.is_none().then_some(given.look_at)
+        self.current.as_ref()?.given.as_ref()?.next_due()
     }
 
     /// Goes on.
@@ -101,9 +88,7 @@ impl TakingOver {
         match current.next() {
             Some(docs) => {
                 current.documents += docs.docs.len() as u64;
-                let docs = Arc::new(docs);
-                let answered = Some(asks.ask(PeerAsk::TakeMoved(docs.clone())));
-                current.given = Some(Given { docs, answered, is_taken: false, look_at: now });
+                current.given = Some(Giving::begin(docs, asks, now));
                 Taken::Goes
             }
             None => {
@@ -113,31 +98,6 @@ impl TakingOver {
                 Taken::All { aside, documents }
             }
         }
-    }
-}
-
-impl Given {
-    /// True once index and journal have it.
-    fn turn(&mut self, now: Now, asks: &IndexAsks, journal: &mut Journaling) -> bool {
-        if !self.is_taken && self.answered.is_none() && now >= self.look_at {
-            self.answered = Some(asks.ask(PeerAsk::TakeMoved(self.docs.clone())));
-        }
-        if let Some(answered) = &self.answered {
-            match answered.try_recv() {
-                Err(TryRecvError::Empty) => return false,
-                Ok(Reply::Peers(told)) if matches!(*told, PeerTold::TookMoved { .. }) => {
-                    journal.add(&self.docs.nice);
-                    self.is_taken = true;
-                }
-                Ok(_) | Err(TryRecvError::Disconnected) => {}
-            }
-            self.answered = None;
-        }
-        let is_over = self.is_taken && journal.is_written();
-        if !is_over {
-            self.look_at = now.plus_us(LOOK_US);
-        }
-        is_over
     }
 }
 

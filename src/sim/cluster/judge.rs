@@ -143,10 +143,10 @@ impl ClusterJudge {
         self.open.retain(|_, open| open.node != node);
     }
 
-    /// The disk of a node is lost, which had these hosts: of what it learned since, or of all, nobody may know.
-    pub fn disk_lost(&mut self, hosts: &[u32], known: Option<Now>) {
+    /// The disk of a node is lost, which had these hosts: nobody may know of their pages, until somebody takes over from a copy.
+    pub fn disk_lost(&mut self, hosts: &[u32]) {
         for (_, page) in self.pages.iter_mut().filter(|((host, _), _)| hosts.contains(host)) {
-            page.forgotten |= known.is_none_or(|known| page.over_at.plus_us(DURABLE_US) > known);
+            page.forgotten = true;
         }
     }
 

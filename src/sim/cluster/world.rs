@@ -352,8 +352,7 @@ impl ClusterWorld {
         self.typed.extend(typed.into_iter().map(|(_, node, host)| (until, node, host)));
         let hosts = self.host_owners.iter().enumerate().filter(|(_, of)| **of == node);
         let hosts: Vec<u32> = hosts.map(|(host, _)| host as u32).collect();
-        // Until somebody takes over from a copy, nobody may know of it.
-        self.judge.borrow_mut().disk_lost(&hosts, None);
+        self.judge.borrow_mut().disk_lost(&hosts);
     }
 
     /// The process is gone without a word; what its files had stays.
