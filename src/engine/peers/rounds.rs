@@ -20,8 +20,10 @@ pub(super) struct Rounds {
     /// What had come before the index was asked, and its answer.
     looking: Option<(u64, Receiver<Reply>)>,
     ask_at: Now,
-    /// When the last round ended.
-    ended_at: Now,
+    /// The round that was asked for last, and when that was first.
+    asked: (u64, Now),
+    /// When the last round that ended began: what was told in it is no older. A node that stood still finds answers of long ago.
+    true_at: Now,
     now: Now,
 }
 
@@ -52,7 +54,8 @@ impl Rounds {
             waiting: Vec::new(),
             looking: None,
             ask_at: Now::ZERO,
-            ended_at: Now::ZERO,
+            asked: (0, Now::ZERO),
+            true_at: Now::ZERO,
             now: Now::ZERO,
         }
     }
@@ -68,7 +71,7 @@ impl Rounds {
 
     /// Whether all was done everywhere a moment ago. While a node does not answer, nobody knows.
     pub fn is_quiet(&self) -> bool {
-        self.quiet.is_quiet() && self.now.since_us(self.ended_at) < STALE_US
+        self.quiet.is_quiet() && self.now.since_us(self.true_at) < STALE_US
     }
 
     /// The round that is under way.
@@ -91,7 +94,7 @@ impl Rounds {
         if status.node == from {
             self.told.insert(from, status);
             if self.quiet.told(&status) {
-                self.ended_at = self.now;
+                self.true_at = self.asked.1;
             }
         }
     }
@@ -117,6 +120,9 @@ impl Rounds {
         if now >= self.ask_at {
             self.ask_at = now.plus_us(ROUND_US);
             let round = self.quiet.round();
+            if self.asked.0 != round {
+                self.asked = (round, now);
+            }
             let missing: Vec<u16> = self.quiet.missing().collect();
             for node in missing {
                 if node == self.node {
