@@ -70,7 +70,7 @@
 //! ```text
 //!   node 1: ledger ──── URLs of node 2's partitions, in batches ───► node 2: index, ledger
 //!                  ◄── counted up to batch 41 · how far are you? ──
-//!                  ──── all that node 1 knows, and what changes ───► node 2: copies/1, to take over from
+//!                  ──── all that node 1 knows, and its pages ──────► node 2: copies/1, to take over from
 //! ```
 //!
 //! From three nodes on, three of them vote ([`peer`]): a node renews its right to ask hosts with them, the right ends by itself,

@@ -75,6 +75,13 @@ pub const MOVED_LINES_BYTES_MAX: usize = 64 << 10;
 pub const MOVES_UNCOUNTED_MAX: usize = 16;
 /// The same, of a copy: what a node keeps until its follower has it.
 pub const COPIES_UNCOUNTED_MAX: usize = 32;
+/// Bytes of a segment in one word, and those that may be on their way to the node that has a copy.
+pub const PAGE_PIECE_BYTES_MAX: usize = 256 << 10;
+pub const PAGES_UNCOUNTED_BYTES_MAX: u64 = 16 << 20;
+/// Segments that one word tells of.
+pub const SEGMENTS_PER_WORD_MAX: usize = 10_000;
+/// Stores that a node has: its own, and those of nodes that are gone.
+pub const STORES_COPIED_MAX: usize = 1_024;
 /// Partitions that are handed over together.
 pub const MOVED_PARTITIONS_MAX: usize = 128;
 /// Bytes of a version, of an address with its port (a name has 253), and of the line that says why a node is refused.

@@ -94,6 +94,7 @@ impl SimArgs {
             fail_overs,
             moves,
             known,
+            restored,
             lost,
             virtual_seconds,
             ..
@@ -109,7 +110,7 @@ impl SimArgs {
         }
         let incidents = match () {
             () if self.cluster.is_some() => format!(
-                "{lines} URLs typed, {deaths} nodes killed, {lost} with their disks, {stalls} stalled, links broken {broken} times, {moves} hosts moved to other nodes, addresses went from node to node {fail_overs} times, {takeovers} hosts taken over with {known} pages known from copies, {begun_anew} nodes came back to that"
+                "{lines} URLs typed, {deaths} nodes killed, {lost} with their disks, {stalls} stalled, links broken {broken} times, {moves} hosts moved to other nodes, addresses went from node to node {fail_overs} times, {takeovers} hosts taken over with {known} pages known from copies, {restored} pages of lost disks read, {begun_anew} nodes came back to that"
             ),
             () if self.master => format!(
                 "{lines} lines given to masters, {deaths} processes killed, links or table broken {broken} times, {fail_overs} changes to the other master, {moves} orders to move a domain"

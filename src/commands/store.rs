@@ -6,6 +6,7 @@ use super::store_care::{self, ToGo};
 use super::store_follow::FollowArgs;
 use crate::base::{fingerprint, rfc3339, shown};
 use crate::config::size;
+use crate::engine::stores_of_others;
 use crate::proto::http1::Flags;
 use crate::proto::record::{HttpCode, ResultCode, StatusAction};
 use crate::store_server::{Damage, Document, Located, Reader};
@@ -15,6 +16,7 @@ use serde::Serialize;
 use sha1::{Digest, Sha1};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::path::Path;
 
 /// Look into a store, also while a crawl writes it
 #[derive(Args)]
@@ -45,7 +47,9 @@ enum StoreCommand {
         json: bool,
     },
     /// Write the stored document of a URL to stdout
-    #[command(after_help = "Example:\n  nephila store cat --data ./example http://example.org/ > page.html")]
+    #[command(
+        after_help = "Example:\n  nephila store cat --data ./example http://example.org/ > page.html\n\nA node of a cluster also has pages of others: copies of theirs, and those of nodes that are gone."
+    )]
     Cat {
         #[command(flatten)]
         data: DataArg,
@@ -171,9 +175,7 @@ impl StoreArgs {
     pub fn run(self) -> Result<(), Failure> {
         match self.command {
             StoreCommand::Ls { data, filter, all, json } => ls(&data.reader()?, &filter, all, json),
-            StoreCommand::Cat { data, url, doc_id, head } => {
-                cat(&data.reader()?, url.as_deref(), doc_id, head)
-            }
+            StoreCommand::Cat { data, url, doc_id, head } => cat(&data, url.as_deref(), doc_id, head),
             StoreCommand::Verify { data, json } => store_care::verify(&data, json),
             StoreCommand::Reindex { data } => store_care::reindex(&data),
             StoreCommand::Drop { data, before, to } => {
@@ -257,10 +259,14 @@ fn write_line(
     write_json(out, &listed)
 }
 
-fn cat(reader: &Reader, url: Option<&str>, doc_id: Option<u32>, head: bool) -> Result<(), Failure> {
+fn cat(data: &DataArg, url: Option<&str>, doc_id: Option<u32>, head: bool) -> Result<(), Failure> {
     let asked = url.map_or_else(|| format!("document {}", doc_id.unwrap_or(0)), |url| shown(url, 200));
+    let reader = data.reader()?;
     let found = match url {
-        Some(url) => find(reader, url)?,
+        Some(url) => match find(&reader, url)? {
+            None => find_of_others(&data.path, url)?,
+            found => found,
+        },
         None => reader.find_document(doc_id.unwrap_or(0))?,
     };
     let Some((located, document)) = found else {
@@ -282,6 +288,21 @@ fn find(reader: &Reader, url: &str) -> Result<Option<(Located, Option<Document>)
         (None, Ok(normal)) if normal.as_str() != url => Ok(reader.find(normal.as_str())?),
         (found, _) => Ok(found),
     }
+}
+
+/// In the stores of other nodes of a cluster that this one has: whichever has it newest.
+fn find_of_others(data: &Path, url: &str) -> Result<Option<(Located, Option<Document>)>, Failure> {
+    let mut newest: Option<(Located, Option<Document>)> = None;
+    for folder in stores_of_others(data) {
+        let Some(found) = find(&Reader::open(&folder)?, url)? else { continue };
+        let fetched = |(located, document): &(Located, Option<Document>)| {
+            (document.is_some(), located.record.fetched_unix_ms)
+        };
+        if newest.as_ref().is_none_or(|known| fetched(known) < fetched(&found)) {
+            newest = Some(found);
+        }
+    }
+    Ok(newest)
 }
 
 fn stat(reader: &Reader, json: bool) -> Result<(), Failure> {

@@ -109,7 +109,7 @@ impl DocumentLine {
             only_head_known: note.head_only,
             new_url: words(&note.new_url),
             canonical: words(&note.canonical),
-            reason: words(&note.reason),
+            reason: note.said(),
         }
     }
 
@@ -178,6 +178,7 @@ impl DocumentLine {
             new_url: words(&self.new_url),
             canonical: words(&self.canonical),
             reason: words(&self.reason),
+            store: 0,
         };
         Some((row, note))
     }

@@ -11,7 +11,7 @@ mod seeds;
 
 pub use copying::Copying;
 pub use import::{Import, ImportError, Imported, MOVED, Mention, TagHash};
-pub use moving::{Moving, MovingItem};
+pub use moving::{Moving, MovingItem, PageElsewhere};
 pub use outcomes::NEVER_S;
 pub use peers::{OutItem, Outbox, Shares, StillOurs, ToTell};
 pub use replay::{IndexError, Opened};

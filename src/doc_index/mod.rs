@@ -69,7 +69,7 @@ pub use documents::DocState;
 pub(crate) use documents::{Note, Row};
 pub(crate) use frontier::HostCounts;
 pub(crate) use index::IndexError;
-pub(crate) use index::{Copying, Moving, MovingItem};
+pub(crate) use index::{Copying, Moving, MovingItem, PageElsewhere};
 pub(crate) use index::{DocIndex, IndexStats, Link, Opened, RejectList};
 pub(crate) use index::{Import, ImportError, Imported, MOVED, Mention, TagHash};
 pub(crate) use index::{NEVER_S, Named};

@@ -103,6 +103,7 @@ pub(crate) use master::{join_rules, keep_pair_terms, master_rules};
 pub(crate) use names::ResolvConf;
 pub use names::{HostsFile, Names};
 pub(crate) use peers::PeerActor;
+pub(crate) use peers::stores_of_others;
 pub use peers::{Boot, ClusterTold, NodeFiles, PeersSetup};
 pub(crate) use runtime::actor::{Actor, Networked, Seated, Turned};
 pub(crate) use runtime::counters::{

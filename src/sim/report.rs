@@ -31,6 +31,8 @@ pub struct SimReport {
     pub lost: u64,
     /// Pages that whoever took over had to know, as it had them in a copy.
     pub known: u64,
+    /// Pages of disks that were lost, which others have.
+    pub restored: u64,
     /// Questions for feeds; those that were due to the second, with nothing that could hold them up.
     pub polls: u64,
     pub on_time: u64,
@@ -65,6 +67,7 @@ impl AddAssign for SimReport {
         self.moves += other.moves;
         self.lost += other.lost;
         self.known += other.known;
+        self.restored += other.restored;
         self.polls += other.polls;
         self.on_time += other.on_time;
         self.stories += other.stories;

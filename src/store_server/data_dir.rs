@@ -52,7 +52,7 @@ pub enum OpenError {
 }
 
 /// The key of a store's digests.
-const KEY: &str = "digest.key";
+pub(super) const KEY: &str = "digest.key";
 
 /// Bytes of a disk.
 #[derive(Clone, Copy, Debug)]
@@ -220,6 +220,12 @@ impl DataDir {
 /// The key of a store, by its directory of segments.
 pub(super) fn key_of(segments: &Path) -> Option<u64> {
     read_key(&File::open(segments.parent()?.join(KEY)).ok()?).ok()?
+}
+
+/// Keeps the key of a store that is copied with the copy, by its directory of segments.
+pub(super) fn keep_key(segments: &Path, key: u64) -> io::Result<()> {
+    let Some(data) = segments.parent().filter(|_| key_of(segments) != Some(key)) else { return Ok(()) };
+    replace_secret(&data.join(KEY), format!("{key:0KEY_DIGITS$x}\n").as_bytes())
 }
 
 const KEY_DIGITS: usize = 16;

@@ -328,7 +328,8 @@ impl Medium {
     ) -> Result<SegmentWriter, KeeperError> {
         let bytes = rules.segment_bytes;
         let no_segment = |cause| KeeperError::NoSegment { bytes, cause };
-        let header = |number| SegmentHeader { number, shard, made_unix_ms, agent: rules.agent.clone() };
+        let agent = &rules.agent;
+        let header = |number| SegmentHeader { number, shard, made_unix_ms, agent: agent.clone(), packed: 0 };
         match self {
             Medium::Directory(directory) => {
                 let space = directory.space().map_err(no_segment)?;

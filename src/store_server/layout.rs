@@ -9,6 +9,7 @@
 //!          24  8  made at, milliseconds since 1970
 //!          32  2  bytes of the user agent, 0 where it is not known
 //!          34  …  user agent that the documents were asked for with
+//!          1060 4 how often it was packed: a file of another number is another
 //!   4096   records, each aligned to 8 bytes, until the first that does not check
 //! ```
 //!
@@ -62,6 +63,7 @@ pub(super) const SEGMENT_AGENT_LEN: usize = 32;
 pub(super) const SEGMENT_AGENT: usize = 34;
 /// A longer user agent is cut.
 pub(super) const SEGMENT_AGENT_MAX: usize = 1_024;
+pub(super) const SEGMENT_PACKED: usize = 1_060;
 
 pub(super) const RECORD_MAGIC: &[u8; 4] = b"NREC";
 pub(super) const HEADER_CRC: usize = 4;
@@ -101,4 +103,5 @@ pub(super) fn aligned(bytes: usize) -> usize {
 }
 
 const _: () = assert!(HEADER_BYTES.is_multiple_of(RECORD_ALIGN) && DIGEST + 16 == HEADER_BYTES);
-const _: () = assert!(SEGMENT_AGENT + SEGMENT_AGENT_MAX <= SEGMENT_HEADER_BYTES);
+const _: () = assert!(SEGMENT_AGENT + SEGMENT_AGENT_MAX <= SEGMENT_PACKED);
+const _: () = assert!(SEGMENT_PACKED + 4 <= SEGMENT_HEADER_BYTES);

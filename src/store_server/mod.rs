@@ -34,6 +34,8 @@
 //! | `reader`         | every other process's side                                                 |
 //! | `holdings`       | which documents can be read, asked about many                              |
 //! | `tail`           | the newest part of a store                                                 |
+//! | `segment_source` | segments as bytes, for a copy elsewhere                                    |
+//! | `segment_copy`   | the copy of another store, as it grows                                     |
 //! | `follow`         | sealed segments one after the other, for who copies them elsewhere         |
 //! | `verify`         | everything read, followed and compared                                     |
 //!
@@ -60,8 +62,10 @@ mod record_intake;
 mod retention;
 mod rewrite;
 mod scan;
+mod segment_copy;
 mod segment_file;
 mod segment_header;
+mod segment_source;
 mod shard_share;
 mod shard_store;
 mod tail;
@@ -85,6 +89,8 @@ pub(crate) use policy::{Dedup, History};
 pub(crate) use record::NewRecord;
 pub(crate) use record_intake::{Fed, RecordIntake, Stored};
 pub(crate) use retention::{Retention, RetentionRules};
+pub(crate) use segment_copy::SegmentCopy;
+pub(crate) use segment_source::SegmentSource;
 pub(crate) use shard_share::ShardShare;
 pub(crate) use shard_store::{AppendError, Appended, ShardStore};
 pub(crate) use verify::Verified;

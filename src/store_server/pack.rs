@@ -34,8 +34,11 @@ pub(super) fn pack(sources: &[(&SegmentFile, &RapidHashSet<Place>)]) -> io::Resu
 fn write(last: &SegmentFile, sources: &[(&SegmentFile, &RapidHashSet<Place>)]) -> io::Result<NewFile> {
     let gone = || io::Error::from(io::ErrorKind::NotFound);
     let (file, _) = last.open()?.ok_or_else(gone)?;
-    let unknown = SegmentHeader { number: last.number, shard: 0, made_unix_ms: 0, agent: String::new() };
-    let header = SegmentHeader::of(&file, last.number)?.unwrap_or(unknown);
+    let unknown =
+        SegmentHeader { number: last.number, shard: 0, made_unix_ms: 0, agent: String::new(), packed: 0 };
+    let before = SegmentHeader::of(&file, last.number)?.unwrap_or(unknown);
+    // Whoever has a copy of what was there sees that this is something else.
+    let header = SegmentHeader { packed: before.packed.wrapping_add(1), ..before };
     let packed = NewFile::create(&last.path)?;
     let mut out = BufWriter::with_capacity(1 << 18, packed.file());
     out.write_all(&header.to_bytes())?;

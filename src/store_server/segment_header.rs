@@ -1,6 +1,6 @@
 use super::layout::{
     SEGMENT_AGENT, SEGMENT_AGENT_LEN, SEGMENT_AGENT_MAX, SEGMENT_CRC, SEGMENT_MADE_AT, SEGMENT_MAGIC,
-    SEGMENT_NUMBER, SEGMENT_SHARD,
+    SEGMENT_NUMBER, SEGMENT_PACKED, SEGMENT_SHARD,
 };
 use crate::base::{u16_at, u32_at, u64_at};
 use crate::limits::SEGMENT_HEADER_BYTES;
@@ -16,6 +16,8 @@ pub struct SegmentHeader {
     pub made_unix_ms: u64,
     /// The user agent that requested the documents; empty where it is not known.
     pub agent: String,
+    /// How often it was packed.
+    pub packed: u32,
 }
 
 impl SegmentHeader {
@@ -33,6 +35,7 @@ impl SegmentHeader {
         put(SEGMENT_MADE_AT, &self.made_unix_ms.to_le_bytes());
         put(SEGMENT_AGENT_LEN, &(agent.len() as u16).to_le_bytes());
         put(SEGMENT_AGENT, agent);
+        put(SEGMENT_PACKED, &self.packed.to_le_bytes());
         let crc = checksum(&bytes);
         bytes[SEGMENT_CRC..SEGMENT_MADE_AT].copy_from_slice(&crc.to_le_bytes());
         bytes
@@ -50,6 +53,7 @@ impl SegmentHeader {
             shard: u32_at(bytes, SEGMENT_SHARD),
             made_unix_ms: u64_at(bytes, SEGMENT_MADE_AT),
             agent: String::from_utf8_lossy(agent).into_owned(),
+            packed: u32_at(bytes, SEGMENT_PACKED),
         })
     }
 

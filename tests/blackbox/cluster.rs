@@ -239,10 +239,7 @@ fn three_nodes_fetch_every_page_of_a_web_once() {
     );
     // What it is, a head, three nodes, and where the copy is.
     assert_eq!(table.lines().count(), 6, "{table}");
-    assert!(
-        table.lines().last().unwrap().starts_with("what node 1 knows is on the disk of node "),
-        "{table}"
-    );
+    assert!(table.lines().last().unwrap().starts_with("what node 1 has is on the disk of node "), "{table}");
     let mut owners = BTreeMap::new();
     for host in 0..spec.hosts {
         let url = farm.url(host, 1);
@@ -403,7 +400,8 @@ fn a_node_that_stays_away_is_taken_over_from_its_copy_and_comes_back_to_what_is_
     std::thread::sleep(Duration::from_secs(6));
     wait_for("the copy is whole", PATIENCE, || (cluster.status(3)["copy"]["in_step"] == true).then_some(()));
     let copied = cluster.ask(3, &["status"]).text();
-    assert!(copied.contains("what node 3 knows is on the disk of node "), "{copied}");
+    assert!(copied.contains("what node 3 has is on the disk of node "), "{copied}");
+    let follower = cluster.status(3)["copy"]["node"].as_u64().unwrap() as u16;
     cluster.kill(3);
     let owns = |status: &Value, number: u64| {
         let nodes = status["nodes"].as_array().unwrap().clone();
@@ -420,6 +418,15 @@ fn a_node_that_stays_away_is_taken_over_from_its_copy_and_comes_back_to_what_is_
     assert_eq!(times.values().filter(|times| **times > 0).count() as u32, spec.hosts * spec.pages);
     let again: Vec<_> = times.iter().filter(|(url, times)| **times > 1 && had.contains(*url)).collect();
     assert!(had.len() > 3 && again.is_empty(), "of {} these were fetched again: {again:?}", had.len());
+    // Its pages are at the node that took it over, whatever became of its disk.
+    for url in &had {
+        let page = run(["store", "cat", url, "--data", cluster.data(follower)]);
+        assert_eq!(page.code(), 0, "{}", page.stderr);
+        let lost = run(["store", "cat", url, "--data", cluster.data(3 - follower)]);
+        assert_eq!(lost.code(), 1, "the other one does not have {url}");
+    }
+    let kept = cluster.nodes[&follower].data.join("copies/3.1.pages");
+    assert_eq!(run(["store", "verify", "--data", kept.to_str().unwrap()]).code(), 0);
     cluster.start_again(3);
     cluster.wait(2, 3);
     assert_eq!(owns(&cluster.status(1), 3).0, "member");

@@ -128,13 +128,13 @@ impl Found {
 fn copies(view: &ClusterView) -> String {
     let mut text = match &view.copy {
         Some(copy) if copy.in_step => {
-            format!("what node {} knows is on the disk of node {}, too\n", view.node, copy.node)
+            format!("what node {} has is on the disk of node {}, too\n", view.node, copy.node)
         }
         Some(copy) if copy.was_whole => {
             let behind = copy.behind_ms / 1_000;
-            format!("what node {} knew {behind} s ago is on the disk of node {}, too\n", view.node, copy.node)
+            format!("what node {} had {behind} s ago is on the disk of node {}, too\n", view.node, copy.node)
         }
-        Some(copy) => format!("a copy of what node {} knows is made at node {}\n", view.node, copy.node),
+        Some(copy) => format!("a copy of what node {} has is made at node {}\n", view.node, copy.node),
         None => String::new(),
     };
     if view.takes_in != 0 {
@@ -253,14 +253,14 @@ mod tests {
         };
         set(&mut whole, false, false);
         assert!(short_of(&whole)[0].starts_with("what it knows is on the disk of node 1 alone"));
-        assert_eq!(copies(&whole), "a copy of what node 1 knows is made at node 2\n");
+        assert_eq!(copies(&whole), "a copy of what node 1 has is made at node 2\n");
         set(&mut whole, true, false);
         assert!(short_of(&whole)[0].starts_with("what it has learned for 61 s is"));
-        assert_eq!(copies(&whole), "what node 1 knew 61 s ago is on the disk of node 2, too\n");
+        assert_eq!(copies(&whole), "what node 1 had 61 s ago is on the disk of node 2, too\n");
         set(&mut whole, true, true);
         whole.takes_in = 3;
         assert_eq!(short_of(&whole), Vec::<String>::new());
-        let both = "what node 1 knows is on the disk of node 2, too\nnode 1 takes over what node 3 knew\n";
+        let both = "what node 1 has is on the disk of node 2, too\nnode 1 takes over what node 3 knew\n";
         assert_eq!(copies(&whole), both);
     }
 

@@ -15,6 +15,8 @@ pub struct Note {
     pub canonical: Option<Box<str>>,
     /// Why it is as it is, in words.
     pub reason: Option<Box<str>>,
+    /// The node of a cluster whose store has the document; 0 for this one.
+    pub store: u16,
 }
 
 /// Whose a note is: a document, and the version of it that its row tells of. A note keeps its place when the row moves
@@ -32,6 +34,8 @@ const HEADER_BYTES: usize = 6;
 const FLAGS_AT: usize = 2;
 /// A flag: the checksum is of the version, too.
 const OF_VERSION: u8 = 4;
+/// A flag: behind all other fields there is the node whose store has the document.
+const ELSEWHERE: u8 = 8;
 /// Places are multiples of this, so that what changes a little fits where it was.
 const ALIGN: usize = 32;
 
@@ -45,7 +49,8 @@ impl Note {
         let start = out.len();
         out.resize(start + HEADER_BYTES, 0);
         let bit = |set: bool, bit: u8| if set { bit } else { 0 };
-        out.push(bit(self.held.is_some(), 1) | bit(self.head_only, 2) | OF_VERSION);
+        let elsewhere = bit(self.store != 0, ELSEWHERE);
+        out.push(bit(self.held.is_some(), 1) | bit(self.head_only, 2) | OF_VERSION | elsewhere);
         if let Some(Held { validators, segment }) = &self.held {
             put(out, *segment);
             for text in [&validators.etag, &validators.last_modified] {
@@ -57,6 +62,9 @@ impl Note {
             let text = text.as_deref().filter(|text| text.len() <= TEXT_BYTES_MAX).unwrap_or_default();
             put(out, text.len() as u64);
             out.extend_from_slice(text.as_bytes());
+        }
+        if self.store != 0 {
+            put(out, u64::from(self.store));
         }
         let len = (out.len() - start - HEADER_BYTES) as u16;
         out[start + 4..start + 6].copy_from_slice(&len.to_le_bytes());
@@ -91,7 +99,14 @@ impl Note {
             Some((!text.is_empty()).then(|| text.into()))
         };
         let (new_url, canonical, reason) = (words(&mut rest)?, words(&mut rest)?, words(&mut rest)?);
-        Some(Note { held, head_only: flags & 2 != 0, new_url, canonical, reason })
+        let store = if flags & ELSEWHERE != 0 { u16::try_from(take(&mut rest)?).ok()? } else { 0 };
+        Some(Note { held, head_only: flags & 2 != 0, new_url, canonical, reason, store })
+    }
+
+    /// Why it is as it is, or where it is if that is elsewhere.
+    pub fn said(&self) -> Option<String> {
+        let elsewhere = || format!("fetched by node {}, whose store has it", self.store);
+        self.reason.as_deref().map(str::to_string).or_else(|| (self.store != 0).then(elsewhere))
     }
 }
 
@@ -119,6 +134,7 @@ mod tests {
             new_url: Some("http://a/ä".into()),
             canonical: Some("http://a/".into()),
             reason: Some("because".into()),
+            store: 300,
         };
         let owner = NoteOwner { doc_id: 7, digest: 5 };
         for note in [whole, Note::default()] {

@@ -6,6 +6,7 @@ use super::super::ledger::{Entry, Origin, Told};
 use super::DocIndex;
 use crate::limits::MOVED_ROW_BYTES_MAX;
 use crate::proto::partition::Partition;
+use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -82,8 +83,8 @@ impl DocIndex {
         let Some(row) = self.documents.get(doc_id)? else { return Ok(None) };
         let mut note = self.documents.note(doc_id, &row)?;
         note.held = None;
-        if row.state == DocState::Success && note.reason.is_none() {
-            note.reason = Some(format!("fetched by node {node}, whose store has it").into());
+        if row.state == DocState::Success && note.store == 0 {
+            note.store = node;
         }
         let mut bytes = Row { after: 0, note: Default::default(), ..row }.encode().to_vec();
         note.encode(NoteOwner { doc_id: TRAVELLING, digest: row.digest }, &mut bytes);
@@ -111,7 +112,11 @@ impl DocIndex {
             let origin = Origin { via: Origin::VIA_PEER, ..origin };
             self.admit_one(url, self.known.fingerprint(url), origin, now_s);
         }
-        if let Some((row, note)) = moved.filter(|_| doc_id < self.ledger.next_doc()) {
+        if let Some((row, mut note)) = moved.filter(|_| doc_id < self.ledger.next_doc()) {
+            // It comes back to who fetched it.
+            if self.share().is_some_and(|share| share.node() == note.store) {
+                note.store = 0;
+            }
             self.put_moved(doc_id, url, row, &note);
         }
         Some(known.is_none())
@@ -146,6 +151,23 @@ impl DocIndex {
         if is_done(row.state) {
             self.books.count(counts, row.state);
         }
+    }
+}
+
+/// The page that a row tells of which travels, as [`MovingItem::row`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageElsewhere {
+    /// The node whose store has it.
+    pub node: u16,
+    pub fetched_s: u32,
+}
+
+impl PageElsewhere {
+    /// Nothing if no page was fetched.
+    pub fn of(row: &[u8]) -> Option<PageElsewhere> {
+        let (row, note) = arrived(row)?;
+        let is_page = row.state == DocState::Success && row.result == Some(ResultCode::Ok) && !note.head_only;
+        is_page.then_some(PageElsewhere { node: note.store, fetched_s: row.fetched_s })
     }
 }
 

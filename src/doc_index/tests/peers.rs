@@ -289,8 +289,16 @@ fn a_partition_moves_with_what_is_known_of_its_urls() {
     let later = taker.candidates(9, &RejectList::default(), NOW_S + 86_400);
     assert!(later.iter().any(|found| found.url.as_str() == "http://h0/waits"), "its time comes");
     later.iter().for_each(|found| taker.put_back(found.doc_id));
-    let note = taker.look("http://h0/done").unwrap().unwrap().note;
-    assert_eq!(note.reason.as_deref(), Some("fetched by node 1, whose store has it"));
+    // Both have one number here, so that it came back to who fetched it; a third node is told who that was.
+    assert_eq!(taker.look("http://h0/done").unwrap().unwrap().note.said(), None);
+    let elsewhere = Folder::new("peers-third");
+    let owners: Vec<u16> = Partition::all().map(|_| OTHER).collect();
+    let (mut third, _) = elsewhere.open(rules(&Arc::new(Share::new(partitioner(), THIRD, 1, &owners))));
+    let done = items.iter().find(|item| &*item.url == "http://h0/done").unwrap();
+    assert_eq!(PageElsewhere::of(&done.row), Some(PageElsewhere { node: ME, fetched_s: NOW_S }));
+    third.take_moved(&CrawlUrl::parse(&done.url).unwrap(), done.origin, &done.row, NOW_S);
+    let note = third.look("http://h0/done").unwrap().unwrap().note;
+    assert_eq!(note.said().as_deref(), Some("fetched by node 1, whose store has it"));
     // Both are killed, and go by the table.
     giver.flush(true).unwrap();
     drop(giver);

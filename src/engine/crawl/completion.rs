@@ -43,6 +43,7 @@ impl Completion<'_> {
             new_url: handled.new_url.as_ref().map(|url| url.as_str().into()),
             canonical: handled.canonical.as_ref().map(|url| url.as_str().into()),
             reason: self.trouble.map(String::into_boxed_str),
+            store: 0,
         };
         // What is stored of a feed may be but a word that it is the same.
         let digest = handled.feed.as_ref().map(|feed| feed.digest).filter(|&digest| digest != 0);

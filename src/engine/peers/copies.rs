@@ -16,9 +16,11 @@ use std::path::{Path, PathBuf};
 /// |--------------|-------------------------------------------------------------------------------------------|
 /// | `known`      | a copy that was whole, and what came since: `COPY` in their frames, times of this calendar |
 /// | `known.new`  | one that is not whole yet; it takes the place of the other when it is                      |
+/// | `upto`       | pages that the node had by then are in its copy, by its calendar                          |
 /// | `partitions` | of a node that is gone: what came to this one                                             |
 ///
-/// The copy of a node that is gone is set aside as `copies/NODE.N.taken`, until the index has all of it.
+/// The copy of a node that is gone is set aside as `copies/NODE.N.taken`, until the index has all of it. Its pages are beside
+/// these files, see [`PageFolders`](super::page_folders::PageFolders).
 pub(super) struct Copies {
     folder: PathBuf,
     held: BTreeMap<u16, Held>,
@@ -40,6 +42,7 @@ struct Held {
 const KNOWN: &str = "known";
 const KNOWN_NEW: &str = "known.new";
 const PARTITIONS: &str = "partitions";
+const UPTO: &str = "upto";
 const PARTITIONS_HEAD: &str = "nephila cluster.taken 1";
 const ASIDE: &str = ".taken";
 /// What came is made durable this often.
@@ -151,6 +154,11 @@ impl Copies {
         folders.filter_map(|entry| name(entry).transpose()).collect()
     }
 
+    /// The pages that a node had at this time are all here.
+    pub fn keep_upto(&self, node: u16, unix_s: u32) -> io::Result<()> {
+        replace(&self.folder(node).join(UPTO), format!("{unix_s}\n").as_bytes())
+    }
+
     /// Sets the copy of a node aside that is gone, with the partitions that come to this one: nothing is added to it any more,
     /// whether that node comes back or not.
     pub fn set_aside(&mut self, node: u16, partitions: &BTreeSet<Partition>) -> io::Result<()> {
@@ -195,6 +203,12 @@ impl Aside {
     pub fn files(&self) -> Vec<(PathBuf, bool)> {
         let files = [(KNOWN, true), (KNOWN_NEW, false)].map(|(name, whole)| (self.folder.join(name), whole));
         files.into_iter().filter(|(path, _)| path.exists()).collect()
+    }
+
+    /// Pages that the node had at this time, by its calendar in seconds, are there; 0 if that was never so.
+    pub fn upto(&self) -> u32 {
+        let text = fs::read_to_string(self.folder.join(UPTO)).unwrap_or_default();
+        text.trim().parse().unwrap_or(0)
     }
 
     /// What came to this node with it. A file that cannot be read counts as none: what was fetched is fetched again.

@@ -3,8 +3,11 @@ use super::calendar::Calendar;
 use super::copies::Copies;
 use super::copying::Copying;
 use super::index_asks::IndexAsks;
+use super::page_folders::PageFolders;
+use super::pages_in::PagesIn;
+use super::pages_out::PagesOut;
 use super::taking_over::{Taken, TakingOver};
-use crate::base::{Now, counted};
+use crate::base::{Now, Wall, counted};
 use crate::engine::inspect::cluster_view::CopyView;
 use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::Health;
@@ -12,9 +15,9 @@ use crate::peer::{NOBODY, NodeState, Table};
 use crate::proto::partition::{Partition, Share};
 use crate::proto::peer_wire::{MoveBatch, PeerWord};
 use std::collections::BTreeSet;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::{fs, io};
 
 /// What outlasts a node: its knowledge on the disk of the next one on the ring, and that of others on this disk.
 ///
@@ -24,6 +27,9 @@ use std::{fs, io};
 pub(super) struct CopyDesk {
     copying: Copying,
     copies: Copies,
+    pages_out: PagesOut,
+    pages_in: PagesIn,
+    folders: PageFolders,
     taking_over: TakingOver,
     /// A table came, or something was taken over: copies may have to be looked at.
     is_news: bool,
@@ -34,11 +40,28 @@ pub(super) struct CopyDesk {
     health: Arc<Health>,
 }
 
+/// What a desk is made of.
+pub(super) struct CopyParts {
+    pub copying: Copying,
+    pub copies: Copies,
+    pub pages_out: PagesOut,
+    pub folders: PageFolders,
+    pub taking_over: TakingOver,
+    pub health: Arc<Health>,
+}
+
+/// A follower that has not got something new for so long is behind.
+const BEHIND_US: u64 = 5_000_000;
+
 impl CopyDesk {
-    pub fn new(copying: Copying, copies: Copies, taking_over: TakingOver, health: Arc<Health>) -> CopyDesk {
+    pub fn new(parts: CopyParts) -> CopyDesk {
+        let CopyParts { copying, copies, pages_out, folders, taking_over, health } = parts;
         CopyDesk {
             copying,
             copies,
+            pages_out,
+            pages_in: PagesIn::new(folders.clone()),
+            folders,
             taking_over,
             is_news: true,
             refused: Vec::new(),
@@ -52,14 +75,19 @@ impl CopyDesk {
         &mut self,
         now: Now,
         (table, me): (&Table, u16),
-        means: (&IndexAsks, Calendar),
+        (asks, wall): (&IndexAsks, Wall),
         wires: &mut dyn Sends,
     ) -> bool {
         for (node, id) in self.refused.drain(..) {
             wires.send(node, &PeerWord::Copied { id, batch: 0 });
         }
-        let busy = self.copying.turn(now, (table, me), means, wires);
+        let means = (asks, Calendar::new(wall));
+        let mut busy = self.copying.turn(now, (table, me), means, wires);
         let kept = self.copies.turn(now, wires);
+        busy |= kept.unwrap_or_else(|cause| self.failed(&cause));
+        let sent = self.pages_out.turn(now, (table, me), wall, wires);
+        busy |= sent.unwrap_or_else(|cause| self.failed(&cause));
+        let kept = self.pages_in.turn(now, wires);
         busy | kept.unwrap_or_else(|cause| self.failed(&cause))
     }
 
@@ -89,6 +117,39 @@ impl CopyDesk {
         self.copying.copied(node, id, batch);
     }
 
+    /// A node has this one keep its pages, or says how far it is with those of this node.
+    pub fn pages(&mut self, node: u16, word: &PeerWord<'_>, table: &Table) {
+        if let PeerWord::PagesHeld { id, is_all, is_refused, held } = word {
+            return self.pages_out.held(node, *id, (*is_all, *is_refused), held);
+        }
+        // What was its copy is this node's now.
+        if is_gone(table, node) {
+            return;
+        }
+        let kept = match word {
+            PeerWord::PagesAsk { id, stores } => self.pages_in.asked(node, *id, stores),
+            PeerWord::Pages { id, store, piece } => self.pages_in.take(node, *id, *store, piece),
+            PeerWord::PagesGone { id, store, segments } => self.pages_in.gone(node, *id, *store, segments),
+            PeerWord::PagesUpto { id, unix_s } if self.pages_in.is_of(node, *id) => {
+                self.copies.keep_upto(node, *unix_s)
+            }
+            _ => Ok(()),
+        };
+        if let Err(cause) = kept {
+            self.failed(&cause);
+        }
+    }
+
+    /// Whether another node is to have a copy.
+    pub fn is_on(&self) -> bool {
+        self.pages_out.is_on()
+    }
+
+    /// Whether somebody has all pages that this node had then, or nobody is to.
+    pub fn has_pages_since(&self, at: Now) -> bool {
+        self.pages_out.is_safe_since(at)
+    }
+
     /// This node leaves, and others have everything that it knows.
     pub fn end(&mut self) {
         self.copying.end();
@@ -96,21 +157,29 @@ impl CopyDesk {
 
     pub fn down(&mut self, node: u16) {
         self.copying.down(node);
+        self.pages_out.down(node);
     }
 
     pub fn next_due(&self) -> Option<Now> {
-        let parts = [self.copying.next_due(), self.copies.next_due(), self.taking_over.next_due()];
-        parts.into_iter().flatten().min()
+        let knowledge = [self.copying.next_due(), self.copies.next_due(), self.taking_over.next_due()];
+        let pages = [self.pages_out.next_due(), self.pages_in.next_due()];
+        knowledge.into_iter().chain(pages).flatten().min()
     }
 
-    /// Who has a copy of what this node knows, and how far it is.
+    /// Who has a copy of what this node knows and of its pages, and how far it is.
     pub fn view(&self, now: Now) -> Option<CopyView> {
-        self.copying.view(now)
+        let (node, known) = self.copying.behind_since()?;
+        let pages = self.pages_out.behind_since();
+        let was_whole = known.1 && pages.1;
+        let behind_us = now.since_us(known.0.min(pages.0));
+        let in_step = was_whole && behind_us < BEHIND_US;
+        let bytes = self.bytes();
+        Some(CopyView { node, was_whole, in_step, bytes, behind_ms: behind_us / 1_000 })
     }
 
     /// Bytes of that copy.
     pub fn bytes(&self) -> u64 {
-        self.copying.bytes()
+        self.copying.bytes() + self.pages_out.bytes()
     }
 
     /// The node whose copy comes into the index; 0 for none.
@@ -135,6 +204,7 @@ impl CopyDesk {
             let comes = |partition: &Partition| {
                 [me, NOBODY].contains(&table.owner(*partition)) && !share.owns(*partition)
             };
+            self.pages_in.end(node);
             self.copies.set_aside(node, &Partition::all().filter(comes).collect())?;
         }
         Ok(())
@@ -151,7 +221,7 @@ impl CopyDesk {
                 let text = format!("what node {node} knew is taken over from its copy here: {what}");
                 let fields = vec![("node", u64::from(node).into()), ("lines", documents.into())];
                 self.health.tell(Event::CopyTaken, fields, text);
-                if let Err(cause) = fs::remove_dir_all(&aside.folder) {
+                if let Err(cause) = self.folders.keep(&aside.folder, node) {
                     self.failed(&cause);
                     self.done.insert(aside.folder);
                 }

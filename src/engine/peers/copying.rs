@@ -5,7 +5,6 @@ use super::index_asks::IndexAsks;
 use super::journal_tail::JournalTail;
 use crate::base::Now;
 use crate::doc_index::{Copying as Piece, MovingItem, Origin};
-use crate::engine::inspect::cluster_view::CopyView;
 use crate::engine::inspect::peer_words::{PeerAsk, PeerTold};
 use crate::engine::inspect::questions::Reply;
 use crate::limits::{COPIES_UNCOUNTED_MAX, MOVED_LINES_BYTES_MAX};
@@ -95,8 +94,6 @@ const GROWN_BYTES: u64 = 64 << 20;
 /// After a copy that was lost, and how often that is doubled.
 const REST_US: u64 = 2_500_000;
 const REST_DOUBLED_MAX: u32 = 7;
-/// A follower that has not got something new for so long is behind.
-const BEHIND_US: u64 = 5_000_000;
 
 impl Copying {
     /// `starts` is how often this node was started: no copy of an earlier process has a number of this one.
@@ -191,14 +188,9 @@ impl Copying {
         is_due.then_some(copy.look_at)
     }
 
-    /// How far it is; nothing if there is nobody to have a copy.
-    pub fn view(&self, now: Now) -> Option<CopyView> {
-        let node = self.to?;
-        let since = self.safe_at.unwrap_or(self.begun_at);
-        let behind_us = now.since_us(since);
-        let was_whole = self.safe_at.is_some();
-        let in_step = was_whole && behind_us < BEHIND_US;
-        Some(CopyView { node, was_whole, in_step, bytes: self.bytes(), behind_ms: behind_us / 1_000 })
+    /// Who is to have a copy, since when that may lack something, and whether it ever was whole.
+    pub fn behind_since(&self) -> Option<(u16, (Now, bool))> {
+        Some((self.to?, (self.safe_at.unwrap_or(self.begun_at), self.safe_at.is_some())))
     }
 
     /// Bytes of the copy that the follower has, or is about to have.

@@ -29,6 +29,9 @@
 //! | `copy_desk`     | what outlasts a node, this one and others                                            |
 //! | `copying`       | what this node knows, on its way to the disk of the next one on the ring             |
 //! | `copies`        | what others know, on the disk of this one                                            |
+//! | `pages_out`     | the pages of this node, on their way there                                           |
+//! | `pages_in`      | the pages of others, on the disk of this one                                         |
+//! | `page_folders`  | where those lie                                                                      |
 //! | `taking_over`   | what a node knew that is taken over, into the index of this one                      |
 //! | `journal_tail`  | the journal of hosts as it grows                                                     |
 //! | `calendar`      | times of this node that are told to others                                           |
@@ -56,6 +59,9 @@ mod index_asks;
 mod introduction;
 mod journal_tail;
 mod node_files;
+mod page_folders;
+mod pages_in;
+mod pages_out;
 mod peer_actor;
 mod peer_desk;
 mod peer_event;
@@ -75,6 +81,7 @@ mod wires;
 
 pub(crate) use introduction::Introduction;
 pub use node_files::NodeFiles;
+pub(crate) use page_folders::stores_of_others;
 pub use peer_actor::PeerActor;
 pub(crate) use peer_event::{Peer, PeerEvent, PeerOwner};
 pub(crate) use setup::ActorParts;

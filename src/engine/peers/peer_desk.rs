@@ -70,6 +70,8 @@ pub(super) struct PeerDesk {
     /// It has given everything away, and wants to be none of the nodes any more; and it is.
     is_leaving: bool,
     has_left: bool,
+    /// It has given everything away, but for its pages.
+    idle_since: Option<Now>,
     /// Addresses of the table that are dialed.
     dialed: BTreeSet<String>,
     /// It has got its number, and every link begins anew.
@@ -182,6 +184,7 @@ impl PeerDesk {
             is_lost: false,
             is_leaving: false,
             has_left: false,
+            idle_since: None,
             dialed: BTreeSet::new(),
             is_renamed: false,
             paused: BTreeMap::new(),
@@ -304,9 +307,8 @@ impl PeerDesk {
         busy |= self.turn_tickets(now, &mut ways);
         let asks = self.post.asks().clone();
         busy |= self.arriving.turn(now, &asks, &mut ways);
-        let (table, means) = (self.table().cloned(), (&asks, Calendar::new(self.wall)));
-        if let Some(table) = table {
-            busy |= self.copies.turn(now, (&table, self.id.number), means, &mut ways);
+        if let Some(table) = self.table().cloned() {
+            busy |= self.copies.turn(now, (&table, self.id.number), (&asks, self.wall), &mut ways);
         }
         self.rounds.turn(now, &self.post, here, &asks, &mut ways);
         busy
@@ -366,6 +368,11 @@ impl PeerDesk {
         let has_nothing = table.owned_by(me).next().is_none();
         if state == NodeState::Draining && has_nothing && self.standing().is_settled && self.post.is_through()
         {
+            // Nothing is fetched any more: the pages are those that there were then.
+            let idle_since = *self.idle_since.get_or_insert(self.now);
+            if !self.copies.has_pages_since(idle_since) {
+                return;
+            }
             self.is_leaving = true;
             self.copies.end();
             if let Some(council) = &mut self.council {
@@ -373,7 +380,9 @@ impl PeerDesk {
             }
         } else if state == NodeState::Left && !self.has_left && self.is_leaving {
             self.has_left = true;
-            let text = "this node has left its cluster: everything is with others, but for its pages; it can be stopped";
+            let but = if self.copies.is_on() { "" } else { ", but for its pages" };
+            let text =
+                format!("this node has left its cluster: everything is with others{but}; it can be stopped");
             self.health.tell(Event::ClusterLeft, Vec::new(), text);
         }
     }
@@ -800,6 +809,15 @@ impl PeerDesk {
             PeerWord::Moved(moved) => self.handing_over.moved(node, *moved, self.now),
             PeerWord::Copy { is_whole, batch } => self.copied_here(node, *is_whole, batch),
             PeerWord::Copied { id, batch } => self.copies.copied(node, *id, *batch),
+            PeerWord::PagesAsk { .. }
+            | PeerWord::PagesHeld { .. }
+            | PeerWord::Pages { .. }
+            | PeerWord::PagesGone { .. }
+            | PeerWord::PagesUpto { .. } => {
+                if let Some(table) = self.table().cloned() {
+                    self.copies.pages(node, word, &table);
+                }
+            }
             PeerWord::Want(wants) => self.wanted(node, wants),
             PeerWord::Grant(grants) => self.tickets.grants(node, grants, self.now),
             PeerWord::Wait(waits) => self.tickets.waits(waits, self.now),

@@ -1,11 +1,13 @@
 use super::arriving::Arriving;
 use super::calendar::Calendar;
 use super::copies::Copies;
-use super::copy_desk::CopyDesk;
+use super::copy_desk::{CopyDesk, CopyParts};
 use super::copying::Copying;
 use super::index_asks::IndexAsks;
 use super::journal_tail::JournalTail;
 use super::node_files::{NodeFiles, NodeFilesError, NodeId};
+use super::page_folders::PageFolders;
+use super::pages_out::PagesOut;
 use super::peer_actor::PeerActor;
 use super::peer_desk::{DeskParts, post_of};
 use super::share_keeping::{ShareKeeping, incoming};
@@ -169,7 +171,11 @@ impl PeersSetup {
         let arriving = Arriving::new(Journaling::new(log));
         let journal = JournalTail::new(self.directory.join(JOURNAL));
         let copying = Copying::new(self.told.copies, self.id.starts, journal);
-        let copies = CopyDesk::new(copying, Copies::open(&self.directory), taking_over, health.clone());
+        let folders = PageFolders::new(&self.directory);
+        let pages_out = PagesOut::new(self.told.copies, self.id.starts, folders.clone());
+        let (copies, health) = (Copies::open(&self.directory), health.clone());
+        let parts = CopyParts { copying, copies, pages_out, folders, taking_over, health: health.clone() };
+        let copies = CopyDesk::new(parts);
         let (founding, share, me) = (self.founding()?, self.share(), self.id.number);
         let keeping = ShareKeeping::new(self.told.partition_seed, me, Some(share), self.stopped.clone());
         let epoch = self.table.as_ref().map_or(0, Table::epoch);

@@ -3,10 +3,12 @@ use super::copies::Aside;
 use super::giving::Giving;
 use super::index_asks::IndexAsks;
 use crate::base::Now;
+use crate::doc_index::PageElsewhere;
 use crate::engine::inspect::peer_words::MovedDocs;
 use crate::engine::runtime::journaling::Journaling;
 use crate::proto::partition::{Partition, Share};
 use crate::proto::peer_wire::{FrameBuffer, PeerWord};
+use crate::store_server::Holdings;
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::{self, Read};
@@ -30,6 +32,16 @@ struct Current {
     /// What the index was given.
     given: Option<Giving>,
     documents: u64,
+    pages: Pages,
+}
+
+/// The pages in the copy of a node that is gone.
+struct Pages {
+    node: u16,
+    /// Those that were fetched before are there, but for what the node let go itself.
+    upto_s: u32,
+    /// Nothing if they cannot be read.
+    holdings: Option<Holdings>,
 }
 
 struct Reading {
@@ -52,6 +64,8 @@ pub(super) enum Taken {
 }
 
 const BYTES_AT_ONCE: usize = 128 << 10;
+/// From when a page is said to have been fetched until it is in a segment, at the most.
+const STORED_WITHIN_S: u32 = 600;
 
 impl TakingOver {
     pub fn new(journal: Journaling) -> TakingOver {
@@ -104,7 +118,8 @@ impl TakingOver {
 impl Current {
     fn new(aside: Aside, share: Arc<Share>) -> Current {
         let (partitions, files) = (aside.partitions(), aside.files().into());
-        Current { aside, partitions, share, files, reading: None, given: None, documents: 0 }
+        let pages = Pages::of(&aside);
+        Current { aside, partitions, share, files, reading: None, given: None, documents: 0, pages }
     }
 
     /// The next batch of the copy. What is torn at the end of a file, or cannot be read, ends that file.
@@ -118,6 +133,7 @@ impl Current {
             let Some(reading) = &mut self.reading else { continue };
             match reading.next() {
                 Ok(Some(mut docs)) => {
+                    self.pages.judge(&mut docs);
                     docs.nice = self.lines(&docs.nice);
                     return Some(docs);
                 }
@@ -134,6 +150,29 @@ impl Current {
             self.partitions.contains(&self.share.partition_of(origin))
         };
         nice.lines().filter(comes).flat_map(|line| [line, "\n"]).collect()
+    }
+}
+
+impl Pages {
+    fn of(aside: &Aside) -> Pages {
+        let (node, upto_s) = (aside.node, aside.upto());
+        Pages { node, upto_s, holdings: Holdings::open(&aside.folder).ok() }
+    }
+
+    /// A page that did not come here in time is to be fetched again: nothing counts that nobody can read.
+    fn judge(&self, docs: &mut MovedDocs) {
+        for doc in &mut docs.docs {
+            let page = PageElsewhere::of(&doc.row).filter(|page| page.node == self.node);
+            let is_recent =
+                |page: &PageElsewhere| page.fetched_s.saturating_add(STORED_WITHIN_S) > self.upto_s;
+            if page.filter(is_recent).is_some() && !self.holds(&doc.url) {
+                doc.row = Box::default();
+            }
+        }
+    }
+
+    fn holds(&self, url: &str) -> bool {
+        self.holdings.as_ref().is_some_and(|holdings| holdings.holds(url).unwrap_or(false))
     }
 }
 

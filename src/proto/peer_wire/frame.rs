@@ -55,10 +55,15 @@ pub enum FrameKind {
     Moved = 22,
     Copy = 23,
     Copied = 24,
+    PagesAsk = 25,
+    PagesHeld = 26,
+    Pages = 27,
+    PagesGone = 28,
+    PagesUpto = 29,
 }
 
 impl FrameKind {
-    pub const ALL: [FrameKind; 24] = [
+    pub const ALL: [FrameKind; 29] = [
         FrameKind::Hello,
         FrameKind::Refused,
         FrameKind::TableAsk,
@@ -83,6 +88,11 @@ impl FrameKind {
         FrameKind::Moved,
         FrameKind::Copy,
         FrameKind::Copied,
+        FrameKind::PagesAsk,
+        FrameKind::PagesHeld,
+        FrameKind::Pages,
+        FrameKind::PagesGone,
+        FrameKind::PagesUpto,
     ];
 
     pub fn from_u8(number: u8) -> Option<FrameKind> {
@@ -115,6 +125,11 @@ impl FrameKind {
             FrameKind::Moved => "MOVED",
             FrameKind::Copy => "COPY",
             FrameKind::Copied => "COPIED",
+            FrameKind::PagesAsk => "PAGES_ASK",
+            FrameKind::PagesHeld => "PAGES_HELD",
+            FrameKind::Pages => "PAGES",
+            FrameKind::PagesGone => "PAGES_GONE",
+            FrameKind::PagesUpto => "PAGES_UPTO",
         }
     }
 }

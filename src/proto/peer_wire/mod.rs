@@ -16,6 +16,9 @@
 //! | `STATUS_ASK`                    | how far a node is, in a round                 | `STATUS`, which also comes unasked |
 //! | `MOVE`                          | documents of partitions that the receiver is to get, with what became of them, and lines about their hosts | `MOVED`, with the sums of all that came |
 //! | `COPY`                          | all that the sender knows, and what changes of it, for who would take it over | `COPIED`     |
+//! | `PAGES_ASK`                     | which stores the sender has                   | `PAGES_HELD`, with what there is of them |
+//! | `PAGES`                         | bytes of a segment                            | `PAGES_HELD`, when they are durable |
+//! | `PAGES_GONE`, `PAGES_UPTO`      | segments that the sender has no more; that all pages are told | –            |
 //!
 //! `COUNTED` stands for its batch and all before it. Numbers are little-endian and of fixed size, texts and values have
 //! their length before them; only the items of a batch are coded more tightly. A word is whole and right or it is an
@@ -29,6 +32,7 @@ mod frame_buffer;
 mod frame_error;
 mod hello;
 mod move_batch;
+mod pages;
 mod peer_word;
 mod register;
 mod status;
@@ -46,6 +50,7 @@ pub use frame_buffer::FrameBuffer;
 pub use frame_error::FrameError;
 pub use hello::Hello;
 pub use move_batch::{MoveBatch, MoveBuilder, MoveItem, Moved, print_of};
+pub use pages::{CopiedStore, StoreName};
 pub use peer_word::PeerWord;
 pub use register::Register;
 pub use status::{NodeState, STATUS_BYTES, Status};

@@ -1,12 +1,16 @@
 use super::fields::{Fields, put_text, put_value};
 use super::frame::write_framed;
+use super::pages::{
+    read_gone, read_held, read_piece, read_stores, write_gone, write_held, write_piece, write_stores,
+};
 use super::ticket::{read_tickets, write_tickets};
 use super::{
-    Back, Ballot, Beat, Frame, FrameError, FrameKind, Grant, Hello, MoveBatch, Moved, Register, Status,
-    TicketKey, UrlBatch, Wait, Want,
+    Back, Ballot, Beat, CopiedStore, Frame, FrameError, FrameKind, Grant, Hello, MoveBatch, Moved, Register,
+    Status, StoreName, TicketKey, UrlBatch, Wait, Want,
 };
 use crate::limits::{PEER_FRAME_BYTES_MAX, PEER_WHY_BYTES_MAX, REGISTER_BYTES_MAX, URL_BATCH_ITEMS_MAX};
 use crate::proto::partition::Partition;
+use crate::proto::record::{SegmentPiece, SegmentState};
 use std::borrow::Cow;
 
 /// What a node says to another. `id` is of the one who asks, and comes back in the answer.
@@ -107,6 +111,34 @@ pub enum PeerWord<'a> {
         id: u64,
         batch: u64,
     },
+    /// The sender is to have its stores copied: what is there of them? The first of them is its own.
+    PagesAsk {
+        id: u64,
+        stores: Vec<CopiedStore>,
+    },
+    /// So much of these segments is durable. The first answer may take several words; the last of them says so. If the disk refuses
+    /// more, the sender is to wait.
+    PagesHeld {
+        id: u64,
+        is_all: bool,
+        is_refused: bool,
+        held: Vec<(StoreName, SegmentState)>,
+    },
+    Pages {
+        id: u64,
+        store: StoreName,
+        piece: SegmentPiece<'a>,
+    },
+    PagesGone {
+        id: u64,
+        store: StoreName,
+        segments: Vec<u64>,
+    },
+    /// Pages that the sender had by this time of its calendar were told, in seconds.
+    PagesUpto {
+        id: u64,
+        unix_s: u32,
+    },
 }
 
 impl PeerWord<'_> {
@@ -136,6 +168,11 @@ impl PeerWord<'_> {
             PeerWord::Moved(_) => FrameKind::Moved,
             PeerWord::Copy { .. } => FrameKind::Copy,
             PeerWord::Copied { .. } => FrameKind::Copied,
+            PeerWord::PagesAsk { .. } => FrameKind::PagesAsk,
+            PeerWord::PagesHeld { .. } => FrameKind::PagesHeld,
+            PeerWord::Pages { .. } => FrameKind::Pages,
+            PeerWord::PagesGone { .. } => FrameKind::PagesGone,
+            PeerWord::PagesUpto { .. } => FrameKind::PagesUpto,
         }
     }
 
@@ -218,6 +255,27 @@ impl PeerWord<'_> {
                 out.extend_from_slice(&id.to_le_bytes());
                 out.extend_from_slice(&batch.to_le_bytes());
             }
+            PeerWord::PagesAsk { id, stores } => {
+                out.extend_from_slice(&id.to_le_bytes());
+                write_stores(out, stores);
+            }
+            PeerWord::PagesHeld { id, is_all, is_refused, held } => {
+                out.extend_from_slice(&id.to_le_bytes());
+                out.extend([u8::from(*is_all), u8::from(*is_refused)]);
+                write_held(out, held);
+            }
+            PeerWord::Pages { id, store, piece } => {
+                out.extend_from_slice(&id.to_le_bytes());
+                write_piece(out, *store, piece);
+            }
+            PeerWord::PagesGone { id, store, segments } => {
+                out.extend_from_slice(&id.to_le_bytes());
+                write_gone(out, *store, segments);
+            }
+            PeerWord::PagesUpto { id, unix_s } => {
+                out.extend_from_slice(&id.to_le_bytes());
+                out.extend_from_slice(&unix_s.to_le_bytes());
+            }
         }
     }
 }
@@ -279,6 +337,24 @@ impl<'a> Frame<'a> {
                 PeerWord::Copy { is_whole: fields.yes_or_no()?, batch: MoveBatch::read(&mut fields)? }
             }
             FrameKind::Copied => PeerWord::Copied { id: fields.u64()?, batch: fields.u64()? },
+            FrameKind::PagesAsk => {
+                PeerWord::PagesAsk { id: fields.u64()?, stores: read_stores(&mut fields)? }
+            }
+            FrameKind::PagesHeld => PeerWord::PagesHeld {
+                id: fields.u64()?,
+                is_all: fields.yes_or_no()?,
+                is_refused: fields.yes_or_no()?,
+                held: read_held(&mut fields)?,
+            },
+            FrameKind::Pages => {
+                let (id, (store, piece)) = (fields.u64()?, read_piece(&mut fields)?);
+                PeerWord::Pages { id, store, piece }
+            }
+            FrameKind::PagesGone => {
+                let (id, (store, segments)) = (fields.u64()?, read_gone(&mut fields)?);
+                PeerWord::PagesGone { id, store, segments }
+            }
+            FrameKind::PagesUpto => PeerWord::PagesUpto { id: fields.u64()?, unix_s: fields.u32()? },
         };
         fields.end()?;
         Ok(word)

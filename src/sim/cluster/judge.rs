@@ -1,7 +1,8 @@
 use super::node::node_of;
 use super::plan::ClusterPlan;
 use crate::base::Now;
-use crate::sim::web::Witness;
+use crate::farm::host_name;
+use crate::sim::web::{PORT, Witness};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -131,6 +132,12 @@ impl ClusterJudge {
 
     /// A node was killed: what it had not on disk it may ask for again.
     pub fn node_died(&mut self, node: usize, now: Now) {
+        self.node_stalled(node, now);
+        self.open.retain(|_, open| open.node != node);
+    }
+
+    /// A node stands still: its requests may be over when it goes on, and whoever has their hosts by then asks again.
+    pub fn node_stalled(&mut self, node: usize, now: Now) {
         let owners = &self.owners;
         for (_, page) in self
             .pages
@@ -140,7 +147,6 @@ impl ClusterJudge {
             let is_open = page.over_at == Now::NEVER || now.since_us(page.over_at) < DURABLE_US;
             page.excused += u64::from(page.asked > page.excused && is_open);
         }
-        self.open.retain(|_, open| open.node != node);
     }
 
     /// The disk of a node is lost, which had these hosts: nobody may know of their pages, until somebody takes over from a copy.
@@ -148,6 +154,13 @@ impl ClusterJudge {
         for (_, page) in self.pages.iter_mut().filter(|((host, _), _)| hosts.contains(host)) {
             page.forgotten = true;
         }
+    }
+
+    /// When the last answer about a page was out.
+    pub fn fetched_at(&self, url: &str) -> Now {
+        let named = |host: u32, target: &str| url == format!("http://{}:{PORT}{target}", host_name(host));
+        let found = self.pages.iter().find(|((host, target), _)| named(*host, target));
+        found.map_or(Now::ZERO, |(_, page)| page.over_at)
     }
 
     /// The pages that were asked for and are known, each with its host.

@@ -5,14 +5,17 @@ use crate::base::{Now, Rng};
 use crate::driver::SimNet;
 use crate::engine::{ClusterView, Turned};
 use crate::farm::{Site, host_name};
+use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::sim::report::SimReport;
 use crate::sim::turning::{DataFolder, is_due};
 use crate::sim::web::{MisbehavingWeb, PORT, addresses_of};
+use crate::store_server::Holdings;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -306,6 +309,7 @@ impl ClusterWorld {
                 if self.stalled[one] <= now {
                     (self.stalled[one], self.is_stirred[one]) = (until, true);
                     self.stalled_from[one] = now;
+                    self.judge.borrow_mut().node_stalled(one, now);
                     self.report.stalls += 1;
                 }
                 return;
@@ -445,8 +449,7 @@ impl ClusterWorld {
         let copy = told.copy.as_ref()?;
         let came = had(view, copy.node).saturating_sub(had(before, copy.node));
         let has_all = came == had(before, lost) && before.epoch + 1 == view.epoch;
-        let known_us = at.us().saturating_sub(1_000 * copy.behind_ms);
-        (has_all && copy.was_whole).then_some(Now::from_us(known_us))
+        copied_until(told, at).filter(|_| has_all)
     }
 
     /// Whether every node says that all is done; and whether it is.
@@ -514,6 +517,7 @@ impl ClusterWorld {
             assert!(urls.contains_key(&url), "{url} was asked for, and nobody knows it");
             self.report.success += 1;
         }
+        self.judge_the_pages();
         let expected = self.reached();
         let missing: Vec<&String> = expected.iter().filter(|url| !urls.contains_key(*url)).collect();
         assert!(missing.is_empty(), "never found: {missing:?}");
@@ -525,6 +529,42 @@ impl ClusterWorld {
         self.report.virtual_seconds = self.net.borrow().now().us() / 1_000_000;
     }
 
+    /// Every page that counts can be read, at whichever node. Those of a disk that was lost are where its copy was, if they were in
+    /// that by then.
+    fn judge_the_pages(&mut self) {
+        let folders = (0..self.nodes.len()).map(|number| node_folder(self.folder.path(), number));
+        let stores: Vec<Holdings> = folders.flat_map(|folder| stores_of(&folder)).collect();
+        let is_held =
+            |url: &str| stores.iter().any(|store| store.holds(url).expect("the disk does not fail"));
+        for node in self.nodes.iter().flatten() {
+            let (view, index) = (node.report.get(), node.core.index.actor.provider().index());
+            for doc_id in 1..=u32::try_from(index.stats().known).expect("a small web") {
+                let Some(found) = index.document(doc_id).expect("the disk does not fail") else { continue };
+                let url = &*found.discovered.url;
+                let is_page = found.row.is_some_and(|row| row.result == Some(ResultCode::Ok));
+                let is_ours = node.report.owner(url).is_some_and(|owner| owner.node == view.node);
+                if !is_page || !is_ours {
+                    continue;
+                }
+                let lost = self.lost_disk.as_ref().filter(|(number, ..)| *number == found.note.store);
+                if is_held(url) {
+                    self.report.restored += u64::from(lost.is_some());
+                    continue;
+                }
+                let copied =
+                    lost.map(|(.., told, at)| told.as_ref().and_then(|told| copied_until(told, *at)));
+                let at = self.judge.borrow().fetched_at(url);
+                assert!(
+                    copied.is_some_and(|until| until.is_none_or(|until| at.plus_us(DURABLE_US) > until)),
+                    "{url} of node {} cannot be read: it was fetched at {at:?} by node {} ({:?})",
+                    view.node,
+                    found.note.store,
+                    self.lost_disk,
+                );
+            }
+        }
+    }
+
     /// The pages of hosts that were typed: all of them are reached from the first.
     fn reached(&self) -> Vec<String> {
         let path = |page: u32| if page == 0 { "/".to_string() } else { format!("/p/{page}.html") };
@@ -534,6 +574,20 @@ impl ClusterWorld {
         };
         self.plan.typed.iter().flat_map(pages).collect()
     }
+}
+
+/// The stores of a node: its own, those that came to it, and copies of others.
+fn stores_of(folder: &Path) -> Vec<Holdings> {
+    let copies = std::fs::read_dir(folder.join("copies")).into_iter().flatten().flatten();
+    let folders = copies.map(|entry| entry.path()).filter(|path| path.join("segments").is_dir());
+    let all = std::iter::once(folder.to_path_buf()).chain(folders);
+    all.map(|folder| Holdings::open(&folder).unwrap_or_else(|error| panic!("{error}"))).collect()
+}
+
+/// Up to when another node has everything of one that told this at a time.
+fn copied_until(told: &ClusterView, at: Now) -> Option<Now> {
+    let copy = told.copy.as_ref().filter(|copy| copy.was_whole)?;
+    Some(Now::from_us(at.us().saturating_sub(1_000 * copy.behind_ms)))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What was appended and committed is read back, whatever happens to the process or the file afterwards.
 
+mod copies;
 mod dedup;
 mod index;
 mod model;

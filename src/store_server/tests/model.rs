@@ -1,6 +1,7 @@
 //! Against a map in memory: whatever is appended, committed, sealed, killed, packed and dropped, in any order, a reader
 //! finds what the map has.
 
+use super::copies::Copied;
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -21,6 +22,12 @@ enum Step {
     },
     Repack,
     Reindex,
+    /// Some of it is copied elsewhere.
+    Copy {
+        pieces: u8,
+    },
+    /// The process there ends.
+    RestartCopy,
 }
 
 /// `PROPTEST_CASES` makes a long run of it.
@@ -36,6 +43,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => any::<bool>().prop_map(|killed| Step::Restart { killed }),
         1 => Just(Step::Repack),
         1 => Just(Step::Reindex),
+        3 => (0..40u8).prop_map(|pieces| Step::Copy { pieces }),
+        1 => Just(Step::RestartCopy),
     ]
 }
 
@@ -82,6 +91,8 @@ proptest! {
         let keeping = RetentionRules::all(SEGMENT_BYTES);
         let mut model: BTreeMap<u8, Option<u8>> = BTreeMap::new();
         let mut running = run(&dir.0, dedup);
+        let copy = TestDir::new("model-copy");
+        let mut copied = Copied::new(&dir.0, &copy.0);
         for step in steps {
             match step {
                 Step::Append { url, body } => {
@@ -99,6 +110,7 @@ proptest! {
                 Step::Restart { killed } => {
                     end(running, &dir.0, keeping, killed);
                     running = run(&dir.0, dedup);
+                    copied.restart_source(&dir.0);
                 }
                 Step::Repack => {
                     // Nothing goes before what it goes for is durable.
@@ -109,19 +121,24 @@ proptest! {
                 Step::Reindex => {
                     Maintenance::new(&dir.0, keeping, running.keeper.shares()).reindex().unwrap();
                 }
+                Step::Copy { pieces } => drop(copied.go_on(usize::from(pieces))),
+                Step::RestartCopy => copied.restart(),
             }
         }
         running.keeper.commit().unwrap();
+        prop_assert!(copied.go_on(usize::MAX));
         let reader = Reader::open(&dir.0).unwrap();
-        for url in 0..12 {
-            let found = reader.find(&url_of(url)).unwrap();
-            let body = found.map(|(_, document)| document.map(|document| document.body));
-            // A 304 that nothing was stored before has no document.
-            let expected = model.get(&url).map(|body| body.map(body_of));
-            prop_assert_eq!(body, expected, "{}", url_of(url));
+        for reader in [&reader, &Reader::open(&copy.0).unwrap()] {
+            for url in 0..12 {
+                let found = reader.find(&url_of(url)).unwrap();
+                let body = found.map(|(_, document)| document.map(|document| document.body));
+                // A 304 that nothing was stored before has no document.
+                let expected = model.get(&url).map(|body| body.map(body_of));
+                prop_assert_eq!(body, expected, "{}", url_of(url));
+            }
+            let verified = reader.verify().unwrap();
+            prop_assert!(verified.is_sound(), "{:?}", verified);
         }
-        let verified = reader.verify().unwrap();
-        prop_assert!(verified.is_sound(), "{:?}", verified);
         // The newest of each URL is told from the others.
         let newest = reader.newest().unwrap();
         let mut listed = Vec::new();

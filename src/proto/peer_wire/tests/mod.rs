@@ -5,6 +5,7 @@ use crate::limits::{
 };
 use crate::proto::job::{DocKind, Provenance};
 use crate::proto::partition::Partition;
+use crate::proto::record::{SegmentPiece, SegmentState};
 use std::net::IpAddr;
 
 mod batches;
@@ -118,6 +119,8 @@ fn with_samples(mut each: impl FnMut(&PeerWord<'_>)) {
     let back =
         |sent_ago_us| Back { key: host.clone(), ask: 7, sent_ago_us, pause_us: 9, line: Box::from(*b"x") };
     let table: Vec<u8> = (0..2_000u32).flat_map(|row| ((row / 100) as u16).to_le_bytes()).collect();
+    let store = StoreName { node: 3, count: 1 };
+    let state = SegmentState { segment: 4, shard: 1, print: 7, bytes: 1 << 33, is_sealed: true };
     for word in [
         PeerWord::Hello(hello),
         PeerWord::Refused { why: "req_host_per_sec is 2 here and 1 in the cluster" },
@@ -150,6 +153,11 @@ fn with_samples(mut each: impl FnMut(&PeerWord<'_>)) {
         PeerWord::Copy { is_whole: true, batch: moves.batch(9, 4, "address 192.0.2.7 due=5\n") },
         PeerWord::Copy { is_whole: false, batch: MoveBuilder::default().batch(9, 5, "") },
         PeerWord::Copied { id: 9, batch: 4 },
+        PeerWord::PagesAsk { id, stores: vec![CopiedStore { name: store, key: 6 }] },
+        PeerWord::PagesHeld { id, is_all: true, is_refused: false, held: vec![(store, state)] },
+        PeerWord::Pages { id, store, piece: SegmentPiece { upto: state, bytes: b"NREC" } },
+        PeerWord::PagesGone { id, store, segments: vec![1, u64::MAX] },
+        PeerWord::PagesUpto { id, unix_s: 1_800_000_000 },
     ] {
         each(&word);
     }

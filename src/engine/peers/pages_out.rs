@@ -1,0 +1,327 @@
+use super::Sends;
+use super::page_folders::PageFolders;
+use crate::base::{Now, Wall};
+use crate::limits::{PAGE_PIECE_BYTES_MAX, PAGES_UNCOUNTED_BYTES_MAX, SEGMENTS_PER_WORD_MAX};
+use crate::peer::{NodeState, Table, next_on_ring};
+use crate::proto::peer_wire::{CopiedStore, PeerWord, StoreName};
+use crate::proto::record::{SegmentPiece, SegmentState};
+use crate::store_server::SegmentSource;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::path::PathBuf;
+
+/// The pages of this node on their way to the disk of the node that would take it over: the next one on the ring. So are those
+/// of nodes that are gone, which it has.
+///
+/// ```text
+///   link ── PAGES_ASK ──►          ◄── PAGES_HELD: all that is there of these stores
+///   look at the segments ── PAGES, PAGES, … ──►   ◄── PAGES_HELD … all of it ── PAGES_GONE, PAGES_UPTO ──►   look again
+/// ```
+///
+/// Segments only grow, so a copy is gone on with by any process and over any link.
+pub(super) struct PagesOut {
+    /// Whether anybody is to have a copy.
+    is_on: bool,
+    folders: PageFolders,
+    /// Of the talk that comes next.
+    next: u64,
+    to: Option<u16>,
+    talk: Option<Talk>,
+    /// Every page that there was then is on the disk of the follower that there is now.
+    safe_at: Option<Now>,
+    begun_at: Now,
+    /// The follower, or the disk of this node, refused something: it is left alone until then.
+    rest_until: Now,
+    refusals: u32,
+}
+
+/// With one follower, over one link.
+struct Talk {
+    id: u64,
+    to: u16,
+    stores: BTreeMap<StoreName, SegmentSource>,
+    /// The follower has told all that it has.
+    is_told: bool,
+    held: BTreeMap<(StoreName, u64), SegmentState>,
+    /// What the stores had at the last look, and when that was.
+    found: BTreeMap<(StoreName, u64), SegmentState>,
+    looked_at: Option<Now>,
+    /// What of it is to be sent, and how far the first of it is.
+    queue: VecDeque<(StoreName, u64)>,
+    at: Option<u64>,
+    /// What was sent and is not counted, with the bytes of each word.
+    flying: VecDeque<(StoreName, SegmentState, u64)>,
+    look_at: Now,
+    pause_us: u64,
+    /// When the follower was last told that it has everything.
+    told_at: Option<Now>,
+    is_refused: bool,
+    /// There are other stores by now.
+    is_over: bool,
+}
+
+/// The stores are looked at this often, and less often where nothing is new.
+const LOOK_US: u64 = 200_000;
+const LOOK_US_MAX: u64 = 2_000_000;
+/// The follower keeps it on its disk, which need not be often.
+const UPTO_US: u64 = 10_000_000;
+/// After a refusal, and how often that is doubled.
+const REST_US: u64 = 5_000_000;
+const REST_DOUBLED_MAX: u32 = 6;
+
+impl PagesOut {
+    /// `starts` is how often this node was started: no talk of an earlier process has a number of this one.
+    pub fn new(is_on: bool, starts: u32, folders: PageFolders) -> PagesOut {
+        PagesOut {
+            is_on,
+            folders,
+            next: u64::from(starts) << 32,
+            to: None,
+            talk: None,
+            safe_at: None,
+            begun_at: Now::ZERO,
+            rest_until: Now::ZERO,
+            refusals: 0,
+        }
+    }
+
+    pub fn is_on(&self) -> bool {
+        self.is_on
+    }
+
+    /// Goes on. True if something moved.
+    pub fn turn(
+        &mut self,
+        now: Now,
+        (table, me): (&Table, u16),
+        wall: Wall,
+        wires: &mut dyn Sends,
+    ) -> io::Result<bool> {
+        let is_there = table.node(me).is_some_and(|node| node.state != NodeState::Left);
+        let to = next_on_ring(table, me).filter(|_| self.is_on && is_there);
+        if self.to != to {
+            (self.to, self.talk, self.safe_at, self.begun_at) = (to, None, None, now);
+            (self.rest_until, self.refusals) = (Now::ZERO, 0);
+        }
+        let Some(to) = to.filter(|to| wires.is_linked(*to)) else {
+            self.talk = None;
+            return Ok(false);
+        };
+        if self.talk.as_ref().is_some_and(|talk| talk.is_refused) {
+            self.rest(now);
+        }
+        self.talk.take_if(|talk| talk.is_over);
+        if now < self.rest_until {
+            return Ok(false);
+        }
+        let Some(talk) = &mut self.talk else {
+            self.next += 1;
+            return self.ask(to, now, wires).map(|()| true).inspect_err(|_| self.rest(now));
+        };
+        let moved = match talk.turn(now, (&self.folders, wall), wires) {
+            Ok(moved) => moved,
+            Err(cause) => {
+                self.rest(now);
+                return Err(cause);
+            }
+        };
+        if let Some(at) = talk.safe_at() {
+            self.refusals = 0;
+            self.safe_at = self.safe_at.max(Some(at));
+        }
+        Ok(moved)
+    }
+
+    fn rest(&mut self, now: Now) {
+        self.talk = None;
+        self.rest_until = now.plus_us(REST_US << self.refusals.min(REST_DOUBLED_MAX));
+        self.refusals += 1;
+    }
+
+    fn ask(&mut self, to: u16, now: Now, wires: &mut dyn Sends) -> io::Result<()> {
+        let source = |(name, folder): (StoreName, PathBuf)| (name, SegmentSource::new(&folder));
+        let stores = self.folders.stores()?.into_iter().map(source).collect();
+        let talk = Talk::new(self.next, to, stores, now);
+        let name =
+            |(name, source): (&StoreName, &SegmentSource)| CopiedStore { name: *name, key: source.key() };
+        let stores = talk.stores.iter().map(name).collect();
+        wires.send(to, &PeerWord::PagesAsk { id: talk.id, stores });
+        self.talk = Some(talk);
+        Ok(())
+    }
+
+    /// A node has so much of the pages.
+    pub fn held(
+        &mut self,
+        node: u16,
+        id: u64,
+        (is_all, is_refused): (bool, bool),
+        held: &[(StoreName, SegmentState)],
+    ) {
+        let Some(talk) = self.talk.as_mut().filter(|talk| talk.to == node && talk.id == id) else { return };
+        talk.is_told |= is_all;
+        talk.is_refused |= is_refused;
+        held.iter().for_each(|(store, state)| talk.count(*store, *state));
+    }
+
+    pub fn down(&mut self, node: u16) {
+        self.talk.take_if(|talk| talk.to == node);
+    }
+
+    pub fn next_due(&self) -> Option<Now> {
+        let Some(talk) = &self.talk else { return self.to.map(|_| self.rest_until) };
+        (talk.is_told && talk.is_idle()).then_some(talk.look_at)
+    }
+
+    /// Whether somebody has all pages that there were at this time, or nobody is to.
+    pub fn is_safe_since(&self, at: Now) -> bool {
+        self.to.is_none() || self.safe_at.is_some_and(|safe_at| safe_at >= at)
+    }
+
+    /// Since when the follower may lack something, and whether it ever had everything.
+    pub fn behind_since(&self) -> (Now, bool) {
+        (self.safe_at.unwrap_or(self.begun_at), self.safe_at.is_some())
+    }
+
+    /// Bytes that the follower has.
+    pub fn bytes(&self) -> u64 {
+        self.talk.as_ref().map_or(0, |talk| talk.held.values().map(|state| state.bytes).sum())
+    }
+}
+
+impl Talk {
+    fn new(id: u64, to: u16, stores: BTreeMap<StoreName, SegmentSource>, now: Now) -> Talk {
+        Talk {
+            id,
+            to,
+            stores,
+            is_told: false,
+            held: BTreeMap::new(),
+            found: BTreeMap::new(),
+            looked_at: None,
+            queue: VecDeque::new(),
+            at: None,
+            flying: VecDeque::new(),
+            look_at: now,
+            pause_us: LOOK_US,
+            told_at: None,
+            is_refused: false,
+            is_over: false,
+        }
+    }
+
+    /// Nothing is to be sent, and nothing on its way.
+    fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.flying.is_empty()
+    }
+
+    /// When it was that everything was there which the follower has now.
+    fn safe_at(&self) -> Option<Now> {
+        self.looked_at.filter(|_| self.is_idle())
+    }
+
+    fn count(&mut self, store: StoreName, state: SegmentState) {
+        self.held.insert((store, state.segment), state);
+        let is_there = |sent: &SegmentState| {
+            sent.segment == state.segment
+                && (sent.print != state.print
+                    || sent.bytes <= state.bytes && sent.is_sealed <= state.is_sealed)
+        };
+        self.flying.retain(|(of, sent, _)| *of != store || !is_there(sent));
+    }
+
+    fn turn(
+        &mut self,
+        now: Now,
+        (folders, wall): (&PageFolders, Wall),
+        wires: &mut dyn Sends,
+    ) -> io::Result<bool> {
+        if !self.is_told {
+            return Ok(false);
+        }
+        if self.is_idle() && now >= self.look_at {
+            self.end_round(now, wall, wires);
+            self.look(folders, now)?;
+        }
+        self.send(wires)
+    }
+
+    /// The follower has what was found at the last look: what it has beyond that is not there any more.
+    fn end_round(&mut self, now: Now, wall: Wall, wires: &mut dyn Sends) {
+        let Some(looked_at) = self.looked_at else { return };
+        let mut gone: BTreeMap<StoreName, Vec<u64>> = BTreeMap::new();
+        for (store, segment) in self.held.keys().filter(|key| !self.found.contains_key(key)) {
+            gone.entry(*store).or_default().push(*segment);
+        }
+        for (store, segments) in gone {
+            for segments in segments.chunks(SEGMENTS_PER_WORD_MAX) {
+                let word = PeerWord::PagesGone { id: self.id, store, segments: segments.to_vec() };
+                wires.send(self.to, &word);
+            }
+        }
+        self.held.retain(|key, _| self.found.contains_key(key));
+        if self.told_at.is_none_or(|told_at| now.since_us(told_at) >= UPTO_US) {
+            self.told_at = Some(now);
+            let unix_s = u32::try_from(wall.unix_ms(looked_at) / 1_000).unwrap_or(u32::MAX);
+            wires.send(self.to, &PeerWord::PagesUpto { id: self.id, unix_s });
+        }
+    }
+
+    fn look(&mut self, folders: &PageFolders, now: Now) -> io::Result<()> {
+        // The follower was not told of the pages of a node that is gone since: the next talk has them.
+        self.is_over = folders.stores()?.len() != self.stores.len();
+        if self.is_over {
+            return Ok(());
+        }
+        self.found.clear();
+        for (name, source) in &mut self.stores {
+            self.found.extend(source.look()?.into_iter().map(|state| ((*name, state.segment), state)));
+        }
+        let is_new = |(key, state): &(&(StoreName, u64), &SegmentState)| self.held.get(key) != Some(state);
+        self.queue = self.found.iter().filter(is_new).map(|(key, _)| *key).collect();
+        self.looked_at = Some(now);
+        self.pause_us = if self.queue.is_empty() { (2 * self.pause_us).min(LOOK_US_MAX) } else { LOOK_US };
+        self.look_at = now.plus_us(self.pause_us);
+        Ok(())
+    }
+
+    /// Sends what there is, as much as may be on its way.
+    fn send(&mut self, wires: &mut dyn Sends) -> io::Result<bool> {
+        let mut is_sent = false;
+        while let Some((store, segment)) = self.queue.front().copied() {
+            let flying: u64 = self.flying.iter().map(|(_, _, bytes)| bytes).sum();
+            if flying >= PAGES_UNCOUNTED_BYTES_MAX || !wires.has_room(self.to) {
+                break;
+            }
+            let Some(found) = self.found.get(&(store, segment)).copied() else { break };
+            let held = self.held.get(&(store, segment)).filter(|held| held.print == found.print);
+            // More than there is was never whole there.
+            let from = held.map_or(0, |held| held.bytes.min(found.bytes));
+            let at = *self.at.get_or_insert(from);
+            let read = match self.stores.get(&store) {
+                Some(source) => source.read(segment, at, PAGE_PIECE_BYTES_MAX)?,
+                None => None,
+            };
+            let Some(bytes) = read else {
+                // It was packed or removed: what there is now is found by the next look.
+                (self.queue, self.at, self.looked_at) = (VecDeque::new(), None, None);
+                break;
+            };
+            let upto = at + bytes.len() as u64;
+            let is_end = upto == found.bytes;
+            let state = SegmentState { bytes: upto, is_sealed: is_end && found.is_sealed, ..found };
+            let piece = SegmentPiece { upto: state, bytes: &bytes };
+            wires.send(self.to, &PeerWord::Pages { id: self.id, store, piece });
+            self.flying.push_back((store, state, bytes.len() as u64 + WORD_BYTES));
+            self.at = (!is_end).then_some(upto);
+            if is_end {
+                self.queue.pop_front();
+            }
+            is_sent = true;
+        }
+        Ok(is_sent)
+    }
+}
+
+/// A word without its bytes counts, too.
+const WORD_BYTES: u64 = 64;
