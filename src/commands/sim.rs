@@ -1,8 +1,8 @@
 use super::shared::{Failure, print};
 use crate::base::shown;
 use crate::sim::{
-    CLUSTER_NODES_MAX, SimReport, run, run_cluster, run_feeds, run_feeds_for, run_master, run_pages,
-    run_split,
+    CLUSTER_NODES_MAX, ClusterWrong, SimReport, run, run_cluster, run_feeds, run_feeds_for, run_master,
+    run_pages, run_split,
 };
 use clap::Args;
 use std::ops::RangeInclusive;
@@ -36,6 +36,9 @@ pub struct SimArgs {
     /// Simulate the nodes of a cluster, so many or a number of these, whose links break and which are killed
     #[arg(long, value_name = "N|A..B", value_parser = nodes_of, conflicts_with_all = ["split", "pages", "master", "feeds"])]
     cluster: Option<RangeInclusive<usize>>,
+    /// With something that is wrong on purpose, to see that it is found: pace, clocks, index, copies, pages, council or cut
+    #[arg(long, value_name = "WHAT", requires = "cluster", value_parser = wrong_of)]
+    wrong: Option<ClusterWrong>,
     /// Simulate feeds and their stories: servers that lie, move, ask for pauses and renumber, and a node that is killed
     #[arg(long, conflicts_with_all = ["split", "pages", "master"])]
     feeds: bool,
@@ -65,7 +68,10 @@ impl SimArgs {
             ),
             _ if let Some(nodes) = &self.cluster => {
                 let (least, most) = (*nodes.start(), *nodes.end());
-                (&move |seed| run_cluster(seed, least..=most), format!("--cluster {least}..{most} "))
+                let wrong = self.wrong;
+                let named = wrong.map_or(String::new(), |wrong| format!("--wrong {} ", wrong.name()));
+                let which = format!("--cluster {least}..{most} {named}");
+                (&move |seed| run_cluster(seed, least..=most, wrong), which)
             }
             _ if self.feeds => (&run_feeds, "--feeds ".to_string()),
             _ if self.split => (&run_split, "--split ".to_string()),
@@ -95,6 +101,7 @@ impl SimArgs {
             moves,
             known,
             restored,
+            drained,
             lost,
             virtual_seconds,
             ..
@@ -110,7 +117,7 @@ impl SimArgs {
         }
         let incidents = match () {
             () if self.cluster.is_some() => format!(
-                "{lines} URLs typed, {deaths} nodes killed, {lost} with their disks, {stalls} stalled, links broken {broken} times, {moves} hosts moved to other nodes, addresses went from node to node {fail_overs} times, {takeovers} hosts taken over with {known} pages known from copies, {restored} pages of lost disks read, {begun_anew} nodes came back to that"
+                "{lines} URLs typed, {deaths} nodes killed, {lost} with their disks, {stalls} stalled, links broken {broken} times, {moves} hosts moved to other nodes, addresses went from node to node {fail_overs} times, {takeovers} hosts taken over with {known} pages known from copies, {restored} pages of lost disks read, {drained} nodes drained, {begun_anew} nodes came back to that"
             ),
             () if self.master => format!(
                 "{lines} lines given to masters, {deaths} processes killed, links or table broken {broken} times, {fail_overs} changes to the other master, {moves} orders to move a domain"
@@ -132,6 +139,12 @@ impl SimArgs {
 }
 
 /// `5`, or `3..7` with both ends.
+fn wrong_of(text: &str) -> Result<ClusterWrong, String> {
+    let names = || ClusterWrong::ALL.map(ClusterWrong::name).join(", ");
+    ClusterWrong::from_name(text)
+        .ok_or_else(|| format!("must be one of {}, not \"{}\"", names(), shown(text, 40)))
+}
+
 fn nodes_of(text: &str) -> Result<RangeInclusive<usize>, String> {
     let (least, most) = text.split_once("..").unwrap_or((text, text));
     match (least.parse::<usize>(), most.trim_start_matches('=').parse::<usize>()) {

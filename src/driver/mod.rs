@@ -34,7 +34,7 @@ mod uring;
 pub use epoll::EpollDriver;
 #[cfg(test)]
 pub(crate) use sim::NoWeb;
-pub(crate) use sim::{ConnectFate, Reaction, SimDriver, SimNet, SimWeb, Then};
+pub(crate) use sim::{ConnectFate, Reaction, SimClock, SimDriver, SimNet, SimWeb, Then};
 pub use uring::UringDriver;
 
 use crate::base::{Key, NetAsk, NetEvent, Now, Socket, Transport};

@@ -33,6 +33,8 @@ pub struct SimReport {
     pub known: u64,
     /// Pages of disks that were lost, which others have.
     pub restored: u64,
+    /// Nodes that were drained and have left.
+    pub drained: u64,
     /// Questions for feeds; those that were due to the second, with nothing that could hold them up.
     pub polls: u64,
     pub on_time: u64,
@@ -68,6 +70,7 @@ impl AddAssign for SimReport {
         self.lost += other.lost;
         self.known += other.known;
         self.restored += other.restored;
+        self.drained += other.drained;
         self.polls += other.polls;
         self.on_time += other.on_time;
         self.stories += other.stories;

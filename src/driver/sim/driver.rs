@@ -1,4 +1,5 @@
 use super::super::{Bell, Driver, ServerDriver};
+use super::clock::SimClock;
 use super::net::{Kind, SimNet};
 use crate::base::{Key, NetEvent, Now, Socket, Transport};
 use std::cell::RefCell;
@@ -12,6 +13,7 @@ pub struct SimDriver {
     net: Rc<RefCell<SimNet>>,
     id: usize,
     conns_max: usize,
+    clock: SimClock,
     /// The bytes behind the last `Received`.
     lent: Vec<u8>,
 }
@@ -24,13 +26,18 @@ impl Bell for NoBell {
 
 impl SimDriver {
     pub fn new(net: Rc<RefCell<SimNet>>, id: usize, conns_max: usize) -> SimDriver {
-        SimDriver { net, id, conns_max, lent: Vec::new() }
+        SimDriver { net, id, conns_max, clock: SimClock::TRUE, lent: Vec::new() }
+    }
+
+    /// On a machine whose clock has a rate of its own.
+    pub fn with_clock(self, clock: SimClock) -> SimDriver {
+        SimDriver { clock, ..self }
     }
 }
 
 impl Driver for SimDriver {
     fn now(&self) -> Now {
-        self.net.borrow().now()
+        self.clock.shows(self.net.borrow().now())
     }
 
     fn connect(&mut self, conn: Key, addr: SocketAddr, transport: Transport) {

@@ -13,12 +13,14 @@
 //! connections are refused, reset, stalled or silent as the [`SimWeb`] says, and a closed connection takes a
 //! while to be reported closed, so that a slot reused too soon is caught in the act.
 
+mod clock;
 mod driver;
 mod net;
 #[cfg(test)]
 mod no_web;
 mod pipes;
 
+pub use clock::SimClock;
 pub use driver::SimDriver;
 pub use net::{ConnectFate, Reaction, SimNet, SimWeb, Then};
 #[cfg(test)]

@@ -1,6 +1,8 @@
 use super::node::node_of;
 use super::plan::ClusterPlan;
+use super::wrong::Wrong;
 use crate::base::Now;
+use crate::engine::ClusterReport;
 use crate::farm::host_name;
 use crate::sim::web::{PORT, Witness};
 use std::collections::BTreeMap;
@@ -8,6 +10,7 @@ use std::net::IpAddr;
 
 /// Sees every request as the servers do, and holds the nodes to what they promise together:
 ///
+/// - Nobody asks a host that another node has by a later table.
 /// - A host has requests from one node at a time, at the pace of one: when its partition has moved another one may ask it, once
 ///   nothing that the first one asked is open.
 /// - An address that hosts of several nodes have is asked at the pace of one, and by one node at a time.
@@ -20,6 +23,8 @@ pub struct ClusterJudge {
     owners: BTreeMap<u32, (usize, Now)>,
     /// The pause between two requests to a host.
     host_pause_us: u64,
+    /// What each node goes by, while it runs.
+    reports: BTreeMap<usize, ClusterReport>,
     /// Nodes that were ever taken over, and what the other one knew of them the last time.
     lost: BTreeMap<usize, Option<Now>>,
     pub taken: u64,
@@ -56,16 +61,45 @@ struct Page {
     forgotten: bool,
 }
 
+/// A clock shows a second a hundredth too early, at the most.
+const CLOCKS: f64 = 1.010_1;
+
 /// What was fetched takes at most this long to be on disk, and known to be.
 pub const DURABLE_US: u64 = 3_000_000;
 
 impl ClusterJudge {
     pub fn new(plan: &ClusterPlan) -> ClusterJudge {
         let rate = plan.web.config.url_server.req_ip_per_sec.map_or(0.0, |rate| rate.0);
-        let pause_us = if rate > 0.0 { (1e6 / rate) as u64 } else { 0 };
         let host_rate = plan.web.config.url_server.req_host_per_sec.0;
-        let host_pause_us = if host_rate > 0.0 { (1e6 / host_rate) as u64 } else { 0 };
+        // The pace is by clocks: where those are wrong on purpose, only whose a host is counts.
+        let is_paced = plan.wrong != Some(Wrong::Clocks);
+        let (rate, host_rate) = if is_paced { (rate, host_rate) } else { (0.0, 0.0) };
+        // By a clock that is fast by a hundredth.
+        let pause_us = if rate > 0.0 { (1e6 / rate / CLOCKS) as u64 } else { 0 };
+        let host_pause_us = if host_rate > 0.0 { (1e6 / host_rate / CLOCKS) as u64 } else { 0 };
         ClusterJudge { pause_us, host_pause_us, ..ClusterJudge::default() }
+    }
+
+    /// A node runs, and tells what it goes by.
+    pub fn node_begins(&mut self, node: usize, report: ClusterReport) {
+        self.reports.insert(node, report);
+    }
+
+    /// Nobody asks a host that another node has by a later table: whoever had it stops before that.
+    fn judge_right(&self, host: u32, node: usize, now: Now) {
+        let url = format!("http://{}:{PORT}/", host_name(host));
+        let owner = |of: &ClusterReport| of.owner(&url);
+        let Some(own) = self.reports.get(&node).and_then(owner) else { return };
+        let others = self.reports.iter().filter(|(other, _)| **other != node);
+        for found in others.filter_map(|(_, report)| owner(report)) {
+            assert!(
+                !found.here || found.epoch <= own.epoch,
+                "host {host} was asked by node {node} at {now:?} by the table of epoch {}, and is node {}'s by that of {}",
+                own.epoch,
+                found.node,
+                found.epoch,
+            );
+        }
     }
 
     /// A node asks an address.
@@ -132,6 +166,7 @@ impl ClusterJudge {
 
     /// A node was killed: what it had not on disk it may ask for again.
     pub fn node_died(&mut self, node: usize, now: Now) {
+        self.reports.remove(&node);
         self.node_stalled(node, now);
         self.open.retain(|_, open| open.node != node);
     }
@@ -178,6 +213,7 @@ impl Witness for ClusterJudge {
     fn asked(&mut self, conn: u64, host: u32, ip: IpAddr, target: &str, now: Now) {
         self.requests += 1;
         let node = node_of(self.driver);
+        self.judge_right(host, node, now);
         let (owner, before) = self.owners.insert(host, (node, now)).unwrap_or((node, Now::ZERO));
         if owner != node {
             self.host_passed(host, (owner, before), node, now);

@@ -1,5 +1,6 @@
 //! Nodes of a cluster in virtual time: they join one after the other, URLs are typed at any of them, and each fetches what is its
-//! own, while links between them are cut, delayed and reset and nodes are killed and started again.
+//! own, while links between them are cut, delayed and reset, nodes are killed and started again or lose their disks, one of them is
+//! drained, and their clocks differ.
 //!
 //! ```text
 //!   ClusterPlan (drawn from the seed) ──► ClusterWorld ──► NodeCore with a PeerActor × 2 to 7, over SimDriver
@@ -11,6 +12,8 @@ mod judge;
 mod node;
 mod plan;
 mod world;
+mod wrong;
 
 pub use plan::NODES_MAX as CLUSTER_NODES_MAX;
 pub use world::run_cluster;
+pub use wrong::Wrong as ClusterWrong;

@@ -1,5 +1,7 @@
 use super::plan::{ClusterPlan, NODES_MAX};
-use crate::base::{Now, Rng, Wall};
+use super::wrong::Wrong;
+use crate::base::{Now, Rng};
+use crate::config::Rate;
 use crate::driver::{SimDriver, SimNet};
 use crate::engine::{
     Actor, Boot, ClusterReport, ClusterTold, CrawlShard, CrawlStore, CrawlTask, Health, HostsFile, Links,
@@ -11,9 +13,6 @@ use std::cell::RefCell;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-
-/// The day on which all of it happens.
-pub const WALL: Wall = Wall { unix_ms_at_zero: 1_800_000_000_000 };
 
 /// Each node has a driver for its links and two for its shards.
 const DRIVERS_PER_NODE: usize = 3;
@@ -87,7 +86,8 @@ pub fn node_folder(folder: &Path, node: usize) -> PathBuf {
 
 impl Surroundings<'_> {
     fn driver(&self, id: usize, conns_max: usize) -> SimDriver {
-        SimDriver::new(self.net.clone(), id, conns_max)
+        let (clock, _) = self.plan.clocks[node_of(id)];
+        SimDriver::new(self.net.clone(), id, conns_max).with_clock(clock)
     }
 
     fn told(&self, number: usize) -> ClusterTold {
@@ -113,22 +113,29 @@ impl Surroundings<'_> {
         }
     }
 
+    /// Starts a node at a time by its own clock.
     pub fn node(&self, number: usize, now: Now) -> ClusterNode {
         let plan = self.plan;
+        let (_, wall) = plan.clocks[number];
         let mut config = plan.web.config.clone();
         config.cores = (0..plan.shards).collect();
         config.store.data = node_folder(self.folder, number);
+        if plan.wrong == Some(Wrong::Pace) && number == 1 {
+            let url_server = &mut config.url_server;
+            url_server.req_host_per_sec = Rate(10.0 * url_server.req_host_per_sec.0);
+            url_server.req_ip_per_sec = url_server.req_ip_per_sec.map(|rate| Rate(10.0 * rate.0));
+        }
         let setup = NodeSetup::new(config);
         let (config, folder) = (&setup.config, setup.config.store.data.clone());
         let directory = DataDir::open(&folder).expect("the directory is free");
         let peers = PeersSetup::open(self.told(number), &folder).unwrap_or_else(|error| panic!("{error}"));
-        let now_s = u32::try_from(WALL.unix_ms(now) / 1_000).expect("a time of this century");
+        let now_s = u32::try_from(wall.unix_ms(now) / 1_000).expect("a time of this century");
         let index = OpenIndex::open_at(config, &directory, Some(peers.share()), now_s, |_| {});
         let index = index.unwrap_or_else(|error| panic!("the index of node {number}: {error}"));
         let store = CrawlStore::Directory(directory);
         let task = CrawlTask { seeds: Vec::new(), feeds: Vec::new(), store, index };
         let names = |_, _| Ok(Names::table(HostsFile::parse(self.hosts)));
-        let core = assemble(&setup, task, names, WALL);
+        let core = assemble(&setup, task, names, wall);
         let mut core = core.unwrap_or_else(|error| panic!("node {number} does not start: {error}"));
         let first = links_of(number);
         let seed = plan.web.seed.wrapping_mul(1_000).wrapping_add(self.starts);
@@ -138,7 +145,7 @@ impl Surroundings<'_> {
             let (links, port, _) = made.expect("the address is free");
             Ok((port, links))
         };
-        let joined = core.join_peers(peers, WALL, links);
+        let joined = core.join_peers(peers, wall, links);
         let (peers, links, report) = joined.unwrap_or_else(|error| panic!("node {number}: {error}"));
         let conns_max = plan.web.conns_max;
         let make = |(n, seat): (usize, &crate::engine::CrawlSeat)| {

@@ -1,5 +1,7 @@
-use crate::base::{Now, Rng};
+use super::wrong::Wrong;
+use crate::base::{Now, Rng, Wall};
 use crate::config::{Bytes, Millis, Rate};
+use crate::driver::SimClock;
 use crate::proto::partition::Spread;
 use crate::proto::sitemap::Sitemaps;
 use crate::sim::misfortunes::Misfortunes;
@@ -27,6 +29,12 @@ pub struct ClusterPlan {
     /// What is typed: when, at which node, and the host whose first page it is.
     pub typed: Vec<(Now, usize, u32)>,
     pub faults: Misfortunes<Misfortune>,
+    /// Of each node: how its clock runs, and what its calendar says when it begins.
+    pub clocks: Vec<(SimClock, Wall)>,
+    /// From then on one of them is to hand over everything and to go.
+    pub drain_at: Option<Now>,
+    /// What is wrong on purpose.
+    pub wrong: Option<Wrong>,
 }
 
 /// Something that befalls nodes.
@@ -48,7 +56,7 @@ const KINDS: [Misfortune; 5] =
 const TYPED_S: u64 = 40;
 
 impl ClusterPlan {
-    pub fn from_seed(seed: u64, nodes: RangeInclusive<usize>) -> ClusterPlan {
+    pub fn from_seed(seed: u64, nodes: RangeInclusive<usize>, wrong: Option<Wrong>) -> ClusterPlan {
         let mut web = Plan::from_seed(seed);
         let mut rng = Rng::new(seed ^ 0x00c1_0572);
         let site = &mut web.site;
@@ -110,6 +118,8 @@ impl ClusterPlan {
         let lose_at = loses_disk.then(|| Now::ZERO.plus_ms(30_000 + rng.below(60_000)));
         let trouble_ms = if takes_over { 120_000 } else { 20_000 };
         let until = Now::from_us(1_000_000 * (TYPED_S + 10 + rng.below(30)));
+        let clocks = clocks(nodes, wrong, &mut rng);
+        let drain_at = (nodes > 2 && rng.chance(400)).then(|| Now::ZERO.plus_ms(20_000 + rng.below(60_000)));
         ClusterPlan {
             web,
             nodes,
@@ -122,6 +132,33 @@ impl ClusterPlan {
             starts,
             typed,
             faults: Misfortunes { every_ms, until, weights: KINDS.into_iter().zip(weights).collect() },
+            clocks,
+            drain_at,
+            wrong,
         }
     }
+}
+
+/// The day on which all of it happens.
+const DAY_MS: u64 = 1_800_000_000_000;
+/// Rates of clocks are within this of the true one, in parts of a million.
+const RATE_PPM: u64 = 10_000;
+/// Calendars are within this of the true one.
+const APART_MS: u64 = 2 * 3_600_000;
+
+/// Every other cluster has clocks that agree.
+fn clocks(nodes: usize, wrong: Option<Wrong>, rng: &mut Rng) -> Vec<(SimClock, Wall)> {
+    let differ = rng.chance(500);
+    let mut clock = |_| {
+        let (rate, apart) = (rng.below(2 * RATE_PPM + 1), rng.below(2 * APART_MS));
+        let rate_ppm = match wrong {
+            Some(Wrong::Clocks) if rate.is_multiple_of(2) => 400_000,
+            Some(Wrong::Clocks) => 1_600_000,
+            _ if differ => 1_000_000 - RATE_PPM + rate,
+            _ => 1_000_000,
+        };
+        let unix_ms_at_zero = if differ { DAY_MS - APART_MS + apart } else { DAY_MS };
+        (SimClock::at_rate(rate_ppm), Wall { unix_ms_at_zero })
+    };
+    (0..nodes).map(&mut clock).collect()
 }

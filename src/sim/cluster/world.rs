@@ -1,9 +1,10 @@
 use super::judge::{ClusterJudge, DURABLE_US};
 use super::node::{ClusterNode, DRIVERS, KEEPER, Surroundings, WOKEN, links_of, node_folder};
 use super::plan::{ClusterPlan, Misfortune};
+use super::wrong::Wrong;
 use crate::base::{Now, Rng};
 use crate::driver::SimNet;
-use crate::engine::{ClusterView, Turned};
+use crate::engine::{ClusterOrder, ClusterReport, ClusterView, Turned};
 use crate::farm::{Site, host_name};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
@@ -57,6 +58,11 @@ struct ClusterWorld {
     /// A node whose disk is lost: its number, its place, and what it told last of its copy, and when.
     lost_disk: Option<(u16, usize, Option<Arc<ClusterView>>, Now)>,
     lose_at: Option<Now>,
+    drain_at: Option<Now>,
+    /// Nodes that hand over everything, and know it.
+    drains: Vec<bool>,
+    /// Nodes that were drained, and are not started again.
+    gone: Vec<bool>,
     /// The epoch that each node was last seen to go by.
     epochs: Vec<u64>,
     /// The number of the node that has each host, by the latest table that any node was seen to go by.
@@ -79,8 +85,9 @@ const LOSE_BY: Now = Now::from_us(300_000_000);
 const TOLD_US: u64 = 10_000_000;
 
 /// Runs the nodes of one seed, as many as it draws of these numbers, to their end. Panics with what went wrong; the seed replays it.
-pub fn run_cluster(seed: u64, nodes: RangeInclusive<usize>) -> SimReport {
-    let mut world = ClusterWorld::new(ClusterPlan::from_seed(seed, nodes));
+/// With something that is wrong on purpose it may be found or not.
+pub fn run_cluster(seed: u64, nodes: RangeInclusive<usize>, wrong: Option<Wrong>) -> SimReport {
+    let mut world = ClusterWorld::new(ClusterPlan::from_seed(seed, nodes, wrong));
     world.run();
     world.judge_the_end();
     world.report
@@ -123,6 +130,9 @@ impl ClusterWorld {
             left: BTreeSet::new(),
             lost_disk: None,
             lose_at: plan.lose_at,
+            drain_at: plan.drain_at,
+            drains: vec![false; count],
+            gone: vec![false; count],
             epochs: vec![0; count],
             host_owners: vec![0; plan.web.site.hosts as usize],
             starts: 0,
@@ -180,6 +190,8 @@ impl ClusterWorld {
     /// Turns the actors of a node. True if one may have something more to do.
     fn turn(&mut self, number: usize, now: Now) -> bool {
         let Some(node) = &mut self.nodes[number] else { return false };
+        let clock = self.plan.clocks[number].0;
+        let here = clock.shows(now);
         let report = node.report.clone();
         let was_stirred = std::mem::take(&mut self.is_stirred[number]);
         let mut seats = node.seats();
@@ -191,10 +203,10 @@ impl ClusterWorld {
             let is_woken = was_stirred && n < WOKEN;
             let has_more = self.busy[number] >> n & 1 == 1;
             self.busy[number] &= !(1 << n);
-            if !is_woken && !has_more && !is_due(*actor, *driver, &self.net.borrow(), now) {
+            if !is_woken && !has_more && !is_due(*actor, *driver, &self.net.borrow(), here) {
                 continue;
             }
-            let turned = actor.turn(now);
+            let turned = actor.turn(here);
             match turned {
                 _ if report.get().taken_over => {
                     self.begin_anew(number, now);
@@ -213,8 +225,8 @@ impl ClusterWorld {
             self.is_stirred[number] |= is_busy || !is_woken;
             busy |= is_busy;
             let is_asleep = !is_busy && driver.is_none() && (n == 2 || n > KEEPER);
-            if let Some(due) = actor.next_due().filter(|due| is_asleep && *due <= now) {
-                panic!("actor {n} of node {number} has nothing to do at {now:?}, and is due since {due:?}");
+            if let Some(due) = actor.next_due().filter(|due| is_asleep && *due <= here) {
+                panic!("actor {n} of node {number} has nothing to do at {here:?}, and is due since {due:?}");
             }
         }
         let has_more = busy || self.is_stirred[number];
@@ -223,7 +235,8 @@ impl ClusterWorld {
             let commits = node.core.scheduler.actor.waits_for_commit();
             let seats = node.seats().into_iter().enumerate();
             let seats = seats.filter(|(n, _)| *n != KEEPER || commits);
-            self.due[number] = seats.filter_map(|(_, (actor, _))| actor.next_due()).min();
+            let due = seats.filter_map(|(_, (actor, _))| actor.next_due()).min();
+            self.due[number] = due.map(|due| clock.when(due));
         }
         has_more
     }
@@ -242,7 +255,7 @@ impl ClusterWorld {
         let next = next.into_iter().chain(awake).min();
         let typed = self.typed.iter().map(|(at, ..)| *at).filter(|at| *at > now).min();
         let calm = Some(self.plan.faults.until).filter(|_| !self.is_calm);
-        let typed = typed.into_iter().chain(self.lose_at).min();
+        let typed = typed.into_iter().chain(self.lose_at).chain(self.drain_at).min();
         let next =
             next.into_iter().chain(typed).chain(calm).chain(self.start_at.iter().flatten().copied()).min();
         // A timer may fall due within the present instant; the next look is a tick later.
@@ -262,7 +275,10 @@ impl ClusterWorld {
                 hosts: &self.hosts,
                 starts: self.starts,
             };
-            self.nodes[number] = Some(surroundings.node(number, now));
+            let here = self.plan.clocks[number].0.shows(now);
+            let node = surroundings.node(number, here);
+            self.judge.borrow_mut().node_begins(number, node.report.clone());
+            self.nodes[number] = Some(node);
             (self.is_stirred[number], self.busy[number]) = (true, u32::MAX);
         }
     }
@@ -289,9 +305,13 @@ impl ClusterWorld {
             self.misfortune(now);
         }
         self.lose_one(now);
+        self.drain_one(now);
         if !self.is_calm && now >= self.plan.faults.until {
             self.is_calm = true;
             self.net.borrow_mut().delay(1_000);
+            if self.plan.wrong == Some(Wrong::Cut) {
+                self.net.borrow_mut().cut(links_of(0), links_of(1), Now::NEVER);
+            }
         }
     }
 
@@ -342,12 +362,48 @@ impl ClusterWorld {
         }
     }
 
+    /// One of them is to go, and is stopped when it has. Its disk is not needed any more if another one has its pages.
+    fn drain_one(&mut self, now: Now) {
+        if let Some(at) = self.drain_at.filter(|at| *at <= now) {
+            let is_there = |number: &usize| *number != 0 && self.nodes[*number].is_some();
+            let able: Vec<usize> = (0..self.plan.nodes).filter(is_there).collect();
+            let one = able.get(self.rng.below(able.len().max(1) as u64) as usize).copied();
+            let asked = self.nodes.iter().flatten().next().map(|node| node.report.clone());
+            let order = one.map(|one| ClusterOrder::Drain { node: self.numbers[one] });
+            let is_taken = |(report, order): (ClusterReport, _)| report.order(order).is_ok();
+            let is_ordered = asked.zip(order).is_some_and(is_taken);
+            self.drain_at = Some(at.plus_ms(5_000)).filter(|_| !is_ordered && now < LOSE_BY);
+            self.is_stirred.fill(true);
+        }
+        for number in 0..self.nodes.len() {
+            let Some(node) = &self.nodes[number] else { continue };
+            let view = node.report.get();
+            let of_itself = view.nodes.iter().find(|node| node.number == view.node);
+            let is_as = |membership: &str| of_itself.is_some_and(|node| node.membership == membership);
+            self.drains[number] |= is_as("draining");
+            // Who is taken over has left, too.
+            if !self.drains[number] || !is_as("left") || view.taken_over {
+                continue;
+            }
+            self.report.drained += 1;
+            self.kill(number, Now::NEVER, now);
+            (self.start_at[number], self.gone[number]) = (None, true);
+            if self.plan.copies {
+                let folder = node_folder(self.folder.path(), number);
+                std::fs::remove_dir_all(folder).expect("it has a folder");
+            }
+        }
+    }
+
     /// The process is gone, and its disk: another node comes in its place.
     fn lose(&mut self, number: usize, until: Now, now: Now) {
         self.kill(number, until, now);
         self.report.lost += 1;
         std::fs::remove_dir_all(node_folder(self.folder.path(), number)).expect("it has a folder");
         let (node, view) = (self.numbers[number], self.views[number].take());
+        if let Some(wrong) = self.plan.wrong {
+            wrong.when_lost(self.folder.path(), self.plan.nodes, node);
+        }
         self.lost_disk = Some((node, number, view, self.viewed_at[number]));
         (self.numbers[number], self.epochs[number], self.died_busy[number]) = (0, 0, false);
         // What was typed there may be known to nobody.
@@ -363,7 +419,7 @@ impl ClusterWorld {
     fn kill(&mut self, number: usize, until: Now, now: Now) {
         let Some(node) = self.nodes[number].take() else { return };
         let was_stalled = self.stalled[number];
-        (self.due[number], self.stalled[number]) = (None, Now::ZERO);
+        (self.due[number], self.stalled[number], self.drains[number]) = (None, Now::ZERO, false);
         self.report.deaths += 1;
         self.start_at[number] = Some(until);
         (links_of(number)..links_of(number + 1))
@@ -371,6 +427,9 @@ impl ClusterWorld {
         let stats = node.core.index.actor.provider().index().stats();
         self.died_busy[number] = stats.pending + stats.handed_out > 0;
         drop(node);
+        if let Some(wrong) = self.plan.wrong {
+            wrong.when_killed(self.folder.path(), number);
+        }
         // What it did just before it stood still is not on its disk, however long it did so.
         let is_fresh = now.since_us(was_stalled) < DURABLE_US;
         let active = if is_fresh { self.stalled_from[number] } else { now };
@@ -479,7 +538,8 @@ impl ClusterWorld {
             let views: Vec<_> = self.nodes.iter().flatten().map(|node| node.report.get()).collect();
             panic!("it does not come to rest: {left:?}, {ready} of {} are ready: {views:?}", self.plan.nodes);
         }
-        self.is_calm && is_all_typed && self.lose_at.is_none() && ready == self.plan.nodes
+        let count = self.gone.iter().filter(|is_gone| !**is_gone).count();
+        self.is_calm && is_all_typed && self.lose_at.is_none() && self.drain_at.is_none() && ready == count
     }
 
     /// Whether a node that runs knows that another one is gone: what that one had waits until it is back.
@@ -493,6 +553,9 @@ impl ClusterWorld {
 
     /// What any node knows is known to its owner, with what became of it.
     fn judge_the_end(&mut self) {
+        if let Some(wrong) = self.plan.wrong {
+            wrong.at_the_end(self.folder.path(), self.plan.nodes);
+        }
         let mut urls: BTreeMap<String, Vec<(u16, bool)>> = BTreeMap::new();
         for node in self.nodes.iter().flatten() {
             let number = node.report.get().node;
@@ -533,6 +596,7 @@ impl ClusterWorld {
     /// that by then.
     fn judge_the_pages(&mut self) {
         let folders = (0..self.nodes.len()).map(|number| node_folder(self.folder.path(), number));
+        let folders = folders.filter(|folder| folder.is_dir());
         let stores: Vec<Holdings> = folders.flat_map(|folder| stores_of(&folder)).collect();
         let is_held =
             |url: &str| stores.iter().any(|store| store.holds(url).expect("the disk does not fail"));
@@ -597,7 +661,7 @@ mod tests {
     #[test]
     fn a_seed_replays_to_the_step() {
         for seed in 0..3 {
-            assert_eq!(run_cluster(seed, 2..=5), run_cluster(seed, 2..=5));
+            assert_eq!(run_cluster(seed, 2..=5, None), run_cluster(seed, 2..=5, None));
         }
     }
 }
