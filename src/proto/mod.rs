@@ -14,6 +14,7 @@
 //! | `auth`        | WWW-Authenticate            | the Authorization that answers it             |
 //! | `cookies`     | Set-Cookie                  | the Cookie of the next request to that origin |
 //! | `dns`         | answers of name servers     | addresses and how long they hold              |
+//! | `etcd`        | answers of an etcd          | the value of a key, or what became of a swap  |
 //! | `job`         | a URL on its way            | candidate, job, transaction: no parsing       |
 //! | `cluster_key` | the key file of a cluster   | its parts and the keys derived from it        |
 //! | `partition`   | a URL                       | which part of a shared crawl it belongs to    |
@@ -33,6 +34,7 @@ pub mod coding;
 pub(crate) mod cookies;
 pub mod crawl_log;
 pub mod dns;
+pub mod etcd;
 pub mod feed;
 pub mod html;
 pub mod http1;

@@ -122,6 +122,11 @@ fn words_of_peers() {
 }
 
 #[test]
+fn answers_of_an_etcd() {
+    fuzz("etcd", 10_000);
+}
+
+#[test]
 fn urls() {
     fuzz("url", 20_000);
 }

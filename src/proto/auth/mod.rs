@@ -29,7 +29,7 @@ mod sites;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use base64::write_base64;
+pub(crate) use base64::{read_base64, write_base64};
 pub use challenge::Challenge;
 pub use places::{AuthPlace, MissingAuth};
 pub use sites::{AuthKind, Credentials, Site, Sites};

@@ -19,6 +19,7 @@
 //! | `date`     | a date of a feed                        | within four digits of a year, whatever blanks are around |
 //! | `title`    | a source, LF, a title                   | a normal form has no case, punctuation or blanks to spare |
 //! | `dns`      | an answer to a fixed question           | strangers are strays; addresses are bounded and of the kind |
+//! | `etcd`     | an answer of an etcd                    | a cut is no other answer; values are what was sent       |
 //! | `log`      | lines of a crawl log                    | what is written is read the same                         |
 //! | `warc`     | a WARC file                             | cuts change nothing; blocks are as long as their heads say |
 //! | `queue`    | a mode, then blocks of a master's queue | no entry without its checksums; numbers rise by one      |
@@ -34,6 +35,7 @@ mod coding;
 mod current;
 mod date;
 mod dns;
+mod etcd;
 mod feed;
 mod head;
 mod html;
@@ -54,7 +56,7 @@ mod warc;
 
 pub type Target = fn(&[u8]);
 
-pub const TARGETS: [(&str, Target); 22] = [
+pub const TARGETS: [(&str, Target); 23] = [
     ("head", head::run),
     ("body", body::run),
     ("response", response::run),
@@ -72,6 +74,7 @@ pub const TARGETS: [(&str, Target); 22] = [
     ("date", date::run),
     ("title", title::run),
     ("dns", dns::run),
+    ("etcd", etcd::run),
     ("log", log::run),
     ("queue", queue::run),
     ("segment", segment::run),
