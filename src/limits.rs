@@ -236,6 +236,10 @@ pub const TAKING_RANGES_MAX: usize = 64;
 /// Registers that a voter keeps (the table, and the beat of every node that there was), and bytes of one value: a table with
 /// every node and the longest addresses fits.
 pub const REGISTERS_MAX: usize = 4_096;
+/// Endpoints of an etcd that keeps them.
+pub const COUNCIL_ENDPOINTS_MAX: usize = 16;
+/// Questions to registers outside of the nodes that have no answer yet: one to each.
+pub const OUTSIDE_ASKS_MAX: usize = PEER_NODES_MAX + 2;
 pub const REGISTER_BYTES_MAX: usize = 512 << 10;
 /// Changes of the table that a node wants and that wait for the one before.
 pub const TABLE_CHANGES_MAX: usize = 64;

@@ -2,8 +2,8 @@ use super::crawl::CrawlArgs;
 use super::settings::Overlay;
 use super::shared::{Failure, tell_event};
 use crate::base::random_u64;
-use crate::config::{Config, PeerAddress, Takeover};
-use crate::engine::{Boot, ClusterTold, Event};
+use crate::config::{Config, CouncilPlace, PeerAddress, Takeover};
+use crate::engine::{Boot, ClusterTold, EtcdCouncil, Event, OutsideCouncil};
 use crate::proto::cluster_key::ClusterKey;
 use crate::proto::partition::Spread;
 use crate::proto::peer_tls::{NodeIdentity, new_cluster_key};
@@ -55,6 +55,9 @@ pub struct ClusterFlags {
     /// Other nodes that keep a copy of what this one knows of URLs: 0 or 1 [default: 1]
     #[arg(long, value_name = "N", help_heading = CLUSTER)]
     copies: Option<u8>,
+    /// Who keeps the table and the rights: peers, or an etcd, like etcd://10.0.0.7:2379,10.0.0.8:2379 [default: peers]
+    #[arg(long, value_name = "PLACE", help_heading = CLUSTER)]
+    council: Option<CouncilPlace>,
 }
 
 const CLUSTER: &str = "Cluster";
@@ -103,6 +106,10 @@ impl Overlay for ClusterFlags {
             cluster.copies = copies;
             tell("copies");
         }
+        if let Some(council) = &self.council {
+            cluster.council.clone_from(council);
+            tell("council");
+        }
     }
 }
 
@@ -116,6 +123,10 @@ pub(super) fn cluster_of(config: &mut Config, names_feeds: bool) -> Result<Clust
     }
     if config.cluster.spread == Spread::Url {
         let text = "one site cannot be spread over nodes yet, as they would have to share its pace: use --spread domain or host";
+        return Err(Failure::Usage(text.to_string()));
+    }
+    if config.cluster.council != CouncilPlace::Peers && config.cluster.takeover == Takeover::Never {
+        let text = "with --takeover never nobody is taken over, so that there is nothing to ask an etcd for: give a time, or leave --council away";
         return Err(Failure::Usage(text.to_string()));
     }
     config.crawl.wait = true;
@@ -156,6 +167,8 @@ pub(super) fn cluster_of(config: &mut Config, names_feeds: bool) -> Result<Clust
     let identity = NodeIdentity::new(&key).map_err(|cause| {
         Failure::CannotRun(format!("{}: no certificate could be made of it: {cause}", path.display()))
     })?;
+    let etcd =
+        |endpoints| -> Box<dyn OutsideCouncil> { Box::new(EtcdCouncil::new(endpoints, key.cluster())) };
     Ok(ClusterTold {
         cluster: key.cluster(),
         partition_seed: key.partition_seed(),
@@ -168,6 +181,7 @@ pub(super) fn cluster_of(config: &mut Config, names_feeds: bool) -> Result<Clust
         takeover_us: cluster.takeover.us(),
         request_us: 1_000 * config.spider.timeout_req.0,
         copies: cluster.copies > 0,
+        council: cluster.council.etcd().map(etcd),
         boot: Boot::Machine,
         rules: rules_of(config),
         random: random_u64(),

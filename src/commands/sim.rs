@@ -106,7 +106,9 @@ impl SimArgs {
             virtual_seconds,
             ..
         } = total;
-        let SimReport { polls, on_time, stories, gaps, liars, stalls, takeovers, begun_anew, .. } = total;
+        let SimReport {
+            polls, on_time, stories, gaps, liars, stalls, takeovers, begun_anew, unanswered, ..
+        } = total;
         if self.feeds {
             return print(&format!(
                 "{count} seeds from {} in {:.1} s: {requests} requests, {polls} of them polls ({on_time} judged to the second), {stories} stories, {gaps} gaps, {liars} feeds that lie, {deaths} processes killed, {} virtual days; no promise was broken\n",
@@ -117,7 +119,7 @@ impl SimArgs {
         }
         let incidents = match () {
             () if self.cluster.is_some() => format!(
-                "{lines} URLs typed, {deaths} nodes killed, {lost} with their disks, {stalls} stalled, links broken {broken} times, {moves} hosts moved to other nodes, addresses went from node to node {fail_overs} times, {takeovers} hosts taken over with {known} pages known from copies, {restored} pages of lost disks read, {drained} nodes drained, {begun_anew} nodes came back to that"
+                "{lines} URLs typed, {deaths} nodes killed, {lost} with their disks, {stalls} stalled, links broken {broken} times, {moves} hosts moved to other nodes, addresses went from node to node {fail_overs} times, {takeovers} hosts taken over with {known} pages known from copies, {restored} pages of lost disks read, {drained} nodes drained, {begun_anew} nodes came back to that, {unanswered} questions to an etcd without an answer"
             ),
             () if self.master => format!(
                 "{lines} lines given to masters, {deaths} processes killed, links or table broken {broken} times, {fail_overs} changes to the other master, {moves} orders to move a domain"

@@ -1,7 +1,7 @@
 use super::section::{Value, settings};
 use super::units::Seconds;
 use crate::base::shown;
-use crate::limits::PEER_LISTEN_BYTES_MAX;
+use crate::limits::{COUNCIL_ENDPOINTS_MAX, PEER_LISTEN_BYTES_MAX};
 use crate::proto::partition::Spread;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -28,12 +28,84 @@ settings! {
         takeover: Takeover = Takeover::default();
         /// How many other nodes keep a copy of what this one knows of URLs, as `--copies` says: who takes it over goes on from that.
         copies: u8 = 1, in 0 to 1;
+        /// Who keeps the table and the rights, as `--council` says: "peers", or an etcd, like "etcd://10.0.0.7:2379,10.0.0.8:2379".
+        council: CouncilPlace = CouncilPlace::default();
     }
 }
 
 impl Value for Spread {}
 impl Value for PeerAddress {}
 impl Value for Takeover {}
+impl Value for CouncilPlace {}
+
+/// Who keeps the table of a cluster, and the rights of its nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum CouncilPlace {
+    /// The nodes: one of them at first, three later.
+    #[default]
+    Peers,
+    /// An etcd, by the endpoints of its clients.
+    Etcd(Vec<PeerAddress>),
+}
+
+impl CouncilPlace {
+    /// The endpoints of an etcd.
+    pub fn etcd(&self) -> Option<Vec<String>> {
+        match self {
+            CouncilPlace::Peers => None,
+            CouncilPlace::Etcd(endpoints) => {
+                Some(endpoints.iter().map(|endpoint| endpoint.0.clone()).collect())
+            }
+        }
+    }
+}
+
+impl FromStr for CouncilPlace {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<CouncilPlace, String> {
+        if text == "peers" {
+            return Ok(CouncilPlace::Peers);
+        }
+        let parsed = |list: &str| list.split(',').map(str::parse).collect::<Result<Vec<_>, _>>();
+        match text.strip_prefix("etcd://").map(parsed) {
+            Some(Ok(endpoints)) if has_each_once(&endpoints) => Ok(CouncilPlace::Etcd(endpoints)),
+            _ => Err(format!(
+                "must be peers or etcd://HOST:PORT,HOST:PORT with each of at most {COUNCIL_ENDPOINTS_MAX} endpoints once, not \"{}\"",
+                shown(text, 100)
+            )),
+        }
+    }
+}
+
+fn has_each_once(endpoints: &[PeerAddress]) -> bool {
+    let is_new = |at: usize| !endpoints[..at].contains(&endpoints[at]);
+    endpoints.len() <= COUNCIL_ENDPOINTS_MAX && (0..endpoints.len()).all(is_new)
+}
+
+impl TryFrom<String> for CouncilPlace {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<CouncilPlace, String> {
+        text.parse()
+    }
+}
+
+impl From<CouncilPlace> for String {
+    fn from(council: CouncilPlace) -> String {
+        council.to_string()
+    }
+}
+
+impl fmt::Display for CouncilPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.etcd() {
+            None => f.write_str("peers"),
+            Some(endpoints) => write!(f, "etcd://{}", endpoints.join(",")),
+        }
+    }
+}
 
 /// When a node that is silent is taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -157,6 +229,31 @@ mod tests {
         for bad in ["", "29s", "2d", "soon", "Never", "-1", "\u{7}"] {
             let said = bad.parse::<Takeover>().unwrap_err();
             assert!(said.starts_with("must be a time of 30s to 1d") && !said.contains('\u{7}'), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_council_is_peers_or_an_etcd() {
+        assert_eq!("peers".parse(), Ok(CouncilPlace::default()));
+        for good in ["etcd://10.0.0.7:2379", "etcd://a:1,b:2,[::1]:2379"] {
+            let council: CouncilPlace = good.parse().unwrap();
+            assert_eq!((council.to_string(), council.etcd().is_some()), (good.to_string(), true));
+        }
+        let many = format!("etcd://{}", ["a:1"; 33].join(","));
+        for bad in [
+            "",
+            "etcd",
+            "etcd://",
+            "etcd://a",
+            "etcd://a:1,",
+            "etcd://a:1,a:1",
+            "http://a:1",
+            "Peers",
+            "\u{7}",
+            &many,
+        ] {
+            let said = bad.parse::<CouncilPlace>().unwrap_err();
+            assert!(said.starts_with("must be peers or etcd://") && !said.contains('\u{7}'), "{said}");
         }
     }
 

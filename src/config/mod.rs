@@ -55,7 +55,7 @@ mod url_server;
 
 pub use admin::AdminSettings;
 pub(crate) use change::{Change, Changed};
-pub use cluster::{ClusterSettings, PeerAddress, Takeover};
+pub use cluster::{ClusterSettings, CouncilPlace, PeerAddress, Takeover};
 pub use config::Config;
 pub(crate) use config::{DriverChoice, Fault, Role};
 pub use content::ContentSettings;

@@ -104,7 +104,7 @@ pub(crate) use names::ResolvConf;
 pub use names::{HostsFile, Names};
 pub(crate) use peers::PeerActor;
 pub(crate) use peers::stores_of_others;
-pub use peers::{Boot, ClusterTold, NodeFiles, PeersSetup};
+pub use peers::{Boot, ClusterTold, Decided, EtcdCouncil, NodeFiles, OutsideCouncil, PeersSetup};
 pub(crate) use runtime::actor::{Actor, Networked, Seated, Turned};
 pub(crate) use runtime::counters::{
     Commits, Counter, Figures, SeedsLost, Snapshot, SpiderSummary, UrlSummary, WaitingHost, WaitingHosts,

@@ -32,7 +32,7 @@ pub struct Seat {
     pub id: u64,
     /// A number that this node never had before: it counts its starts on disk.
     pub start: u32,
-    /// Those of the table that it begins with; later tables have theirs.
+    /// Those of the table that it begins with; later tables have theirs. Nobody, if the registers are outside.
     pub voters: Vec<Voter>,
     pub pace: Pace,
     /// A change has its outcome within this.
@@ -43,9 +43,20 @@ pub struct Seat {
 /// must end, as it has promised more than it would remember.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    Keep { register: Register, kept: Kept },
-    Ask { to: u16, request: Request },
-    Answer { to: u16, answer: Answer },
+    Keep {
+        register: Register,
+        kept: Kept,
+    },
+    Ask {
+        to: u16,
+        request: Request,
+    },
+    Answer {
+        to: u16,
+        answer: Answer,
+    },
+    /// For the registers outside; what becomes of it is told by [`Council::decided`], once.
+    Change(Wish),
 }
 
 impl Council {
@@ -77,8 +88,21 @@ impl Council {
         self.rights.heard(node, beat, now, &mut self.rng);
     }
 
-    /// A table that was in the register, as it was told.
+    /// Whether the registers are kept by others than the nodes.
+    pub fn is_outside(&self) -> bool {
+        self.seat.voters.is_empty()
+    }
+
+    /// What became of a change that went outside.
+    pub fn decided(&mut self, register: Register, outcome: &Outcome, now: Now) {
+        self.ended(register, outcome, now);
+    }
+
+    /// A table that was in the register, as it was told. One of another kind of council is not of this cluster.
     pub fn told(&mut self, table: Arc<Table>, now: Now) {
+        if table.is_outside() != self.is_outside() {
+            return;
+        }
         self.rights.told(table);
         self.look_at_voters(now);
     }
@@ -92,6 +116,10 @@ impl Council {
             self.take(register, step.unwrap_or_default(), now, out);
         }
         for Wish { register, change } in self.rights.tick(now, stamp_ms) {
+            if self.is_outside() {
+                out.push(Action::Change(Wish { register, change }));
+                continue;
+            }
             let Seat { node, start, voters, pace, patience_us, .. } = &self.seat;
             let new = || Proposer::new(register, *node, *start, voters.clone(), *pace);
             let proposer = self.proposers.entry(register).or_insert_with(new);
@@ -106,6 +134,9 @@ impl Council {
     pub fn asked(&mut self, from: u16, request: Request, now: Now, out: &mut Vec<Action>) {
         let Some(acceptor) = &mut self.acceptor else { return };
         let Some(table) = offered(&request) else { return self.answer(from, request, None, out) };
+        if table.is_outside() {
+            return;
+        }
         let me = self.seat.node;
         let name = voter_name(self.seat.id, table.voters());
         if request.disk == name && table.voters().contains(&me) {
@@ -162,7 +193,7 @@ impl Council {
 
     /// Whoever votes by the table is asked from now on. What was asked of others has no outcome that is known.
     fn look_at_voters(&mut self, now: Now) {
-        let Some(table) = self.rights.table() else { return };
+        let Some(table) = self.rights.table().filter(|table| !table.is_outside()) else { return };
         let nodes = || self.seat.voters.iter().map(|voter| voter.node);
         if nodes().eq(table.voters().iter().copied()) {
             return;

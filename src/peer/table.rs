@@ -88,7 +88,7 @@ pub enum TableError {
     Owner { partition: Partition, node: u16 },
     #[error("partition {partition} is to go to node {node}, which is not a member")]
     Next { partition: Partition, node: u16 },
-    #[error("{0} voters; there are 1, 3 or 5")]
+    #[error("{0} voters; there are 1, 3 or 5, or none if the council is outside")]
     Voters(usize),
     #[error("voter {0} is not in the table, or stands there twice")]
     Voter(u16),
@@ -108,6 +108,7 @@ pub struct Table {
     pub(super) next: Option<Box<[u16]>>,
     /// In the order of their numbers.
     pub(super) nodes: Vec<TableNode>,
+    /// Nobody, if the council is outside of the nodes.
     pub(super) voters: Vec<u16>,
     pub(super) spread: Spread,
     pub(super) rules: u64,
@@ -183,6 +184,11 @@ impl Table {
         &self.voters
     }
 
+    /// Whether the registers are kept by others than the nodes.
+    pub fn is_outside(&self) -> bool {
+        self.voters.is_empty()
+    }
+
     pub fn spread(&self) -> Spread {
         self.spread
     }
@@ -207,7 +213,7 @@ impl Table {
         xxh3_64(&self.encode())
     }
 
-    /// Whether this is a table: every owner a member, voters 1, 3 or 5 nodes of it, all counts within their bounds.
+    /// Whether this is a table: every owner a member, voters none or 1, 3 or 5 nodes of it, all counts within their bounds.
     ///
     /// A voter need not be a member: its disk votes, not its right, and one that was taken over still has its disk.
     pub fn check(&self) -> Result<(), TableError> {
@@ -254,7 +260,7 @@ impl Table {
     }
 
     fn check_voters(&self) -> Result<(), TableError> {
-        if ![1, 3, 5].contains(&self.voters.len()) {
+        if ![0, 1, 3, 5].contains(&self.voters.len()) {
             return Err(TableError::Voters(self.voters.len()));
         }
         for (at, &voter) in self.voters.iter().enumerate() {

@@ -47,6 +47,8 @@ pub struct SimReport {
     pub stalls: u64,
     pub takeovers: u64,
     pub begun_anew: u64,
+    /// Questions to an etcd that had no answer.
+    pub unanswered: u64,
     pub virtual_seconds: u64,
     pub steps: u64,
 }
@@ -78,6 +80,7 @@ impl AddAssign for SimReport {
         self.stalls += other.stalls;
         self.takeovers += other.takeovers;
         self.begun_anew += other.begun_anew;
+        self.unanswered += other.unanswered;
         self.liars += other.liars;
         self.virtual_seconds += other.virtual_seconds;
         self.steps += other.steps;

@@ -45,15 +45,26 @@ impl StatusArgs {
 
 /// What of a cluster is less than was promised, in words.
 fn short_of(view: &ClusterView) -> Vec<String> {
+    let mut short = Vec::new();
+    let away = view.council.as_ref().filter(|council| !council.fault.is_empty());
+    if let Some(council) = away {
+        short.push(format!(
+            "{} does not answer: {} (start it, or name where it is with --council)",
+            shown(&council.kind, 40),
+            shown(&council.fault, 400)
+        ));
+    }
+    if view.epoch == 0 && !short.is_empty() {
+        return short;
+    }
     if view.epoch == 0 {
         return vec![
             "this node is not taken in by a cluster yet (the nodes named by --join must run)".to_string(),
         ];
     }
-    let mut short = Vec::new();
     let of = |node: &NodeView| format!("node {} at {}", node.number, shown(&node.address, 200));
     for node in view.members().filter(|node| !node.linked) {
-        let until = if view.mode == "council" { "it is back or taken over" } else { "it is back" };
+        let until = if view.mode == "frozen" { "it is back" } else { "it is back or taken over" };
         short.push(format!(
             "{} is not linked: the hosts of its partitions wait until {until} (start it there with nephila node)",
             of(node)
@@ -90,6 +101,7 @@ fn short_of(view: &ClusterView) -> Vec<String> {
 fn voters(view: &ClusterView) -> String {
     let voters: Vec<String> = view.voters.iter().map(ToString::to_string).collect();
     match voters.len() {
+        0 => "the etcd that keeps the table".to_string(),
         1 => format!("node {}, which keeps the table", voters[0]),
         _ => format!("a majority of the voters {}", voters.join(", ")),
     }
@@ -104,13 +116,14 @@ impl Found {
         };
         let mut text = format!("cluster {} as {seen_by} sees it", shown(cluster, 64));
         if *epoch == 0 {
-            return text + ": no table yet\n";
+            return text + ": no table yet\n" + &council(&self.view);
         }
         let ready = match ready {
             true => "ready: all is done everywhere, and all that was sent is counted",
             false => "not ready",
         };
         text += &format!(": epoch {epoch}, {}, spread by {spread}; {ready}\n", mode_text(mode, &self.view));
+        text += &council(&self.view);
         if *moving > 0 {
             let are = if *moving == 1 { "is" } else { "are" };
             text += &format!("{} {are} on the way to another node\n", counted(*moving, "partition"));
@@ -143,9 +156,20 @@ fn copies(view: &ClusterView) -> String {
     text
 }
 
+/// How the council does, if it is outside of the nodes.
+fn council(view: &ClusterView) -> String {
+    let Some(council) = &view.council else { return String::new() };
+    let endpoints = counted(council.endpoints.len() as u64, "endpoint");
+    let answered = council.answered_ms.map(|ms| format!("answered {:.1} s ago", ms as f64 / 1_000.0));
+    let answered = answered.unwrap_or_else(|| "not asked yet".to_string());
+    let answered = if council.fault.is_empty() { answered } else { "does not answer".to_string() };
+    format!("council {}, {endpoints}, {answered}\n", shown(&council.kind, 40))
+}
+
 fn mode_text(mode: &str, view: &ClusterView) -> String {
     match mode {
         "frozen" => format!("frozen (node {} keeps the table)", view.voters.first().copied().unwrap_or(0)),
+        "etcd" => "council in etcd".to_string(),
         mode => format!("{mode} of {}", counted(view.voters.len() as u64, "voter")),
     }
 }

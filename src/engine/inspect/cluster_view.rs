@@ -16,7 +16,8 @@ pub struct ClusterView {
     pub epoch: u64,
     /// What keeps URLs together on one node.
     pub spread: String,
-    /// "frozen": nothing moves without its owner's word. "council": a majority of voters decides.
+    /// "frozen": nothing moves without its owner's word. "council": a majority of voters decides. "etcd": an etcd does, and
+    /// nobody votes.
     pub mode: String,
     pub voters: Vec<u16>,
     /// All is done everywhere, and everything that was sent is counted: so it was at the end of the last round but one.
@@ -37,6 +38,21 @@ pub struct ClusterView {
     pub copy: Option<CopyView>,
     /// The node whose copy the node that tells takes in, as it has taken it over; 0 for none.
     pub takes_in: u16,
+    /// The council, if it is outside of the nodes.
+    pub council: Option<CouncilView>,
+}
+
+/// A council outside of the nodes, as the node that tells knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CouncilView {
+    /// "etcd".
+    pub kind: String,
+    pub endpoints: Vec<String>,
+    /// It answered so long ago; missing if it never did.
+    pub answered_ms: Option<u64>,
+    /// Why it does not answer; empty if it does.
+    pub fault: String,
 }
 
 /// A copy of what a node knows, on the disk of the next one on the ring.
@@ -219,7 +235,7 @@ impl ClusterView {
                 known if known.linked => {
                     not_now(format!("node {node} is linked, and asks hosts: drain it, or stop it first"))
                 }
-                _ if self.voters.len() > 1 => not_now(format!(
+                _ if self.voters.len() != 1 => not_now(format!(
                     "node {node} is taken over by itself once it was silent for --takeover: there is nothing to forget"
                 )),
                 _ if self.voters.contains(&node) => {

@@ -17,19 +17,35 @@ pub struct Introduction {
     pub listen: String,
     pub weight: u16,
     pub joining: bool,
+    /// Its council is outside of the nodes.
+    pub outside: bool,
 }
 
 impl Introduction {
     pub(super) fn of(hello: &Hello<'_>) -> Introduction {
-        let Hello { cluster, id, node, generation, epoch, version, rules, listen, weight, joining } = *hello;
+        let Hello { cluster, id, node, generation, epoch, version, rules, listen, weight, joining, outside } =
+            *hello;
         let (version, listen) = (version.to_string(), listen.to_string());
-        Introduction { cluster, id, node, generation, epoch, version, rules, listen, weight, joining }
+        Introduction {
+            cluster,
+            id,
+            node,
+            generation,
+            epoch,
+            version,
+            rules,
+            listen,
+            weight,
+            joining,
+            outside,
+        }
     }
 
     pub fn hello(&self) -> Hello<'_> {
-        let Introduction { cluster, id, node, generation, epoch, rules, weight, joining, .. } = *self;
+        let Introduction { cluster, id, node, generation, epoch, rules, weight, joining, outside, .. } =
+            *self;
         let (version, listen) = (self.version.as_str(), self.listen.as_str());
-        Hello { cluster, id, node, generation, epoch, version, rules, listen, weight, joining }
+        Hello { cluster, id, node, generation, epoch, version, rules, listen, weight, joining, outside }
     }
 
     /// Whether the other is this very node, which has dialed its own address.
@@ -50,6 +66,13 @@ impl Introduction {
             let [here, there] =
                 [&self.version, &other.version].map(|version| shown(version, PEER_VERSION_BYTES_MAX));
             return Some(format!("version {here} here and {there} there: run the same nephila on all nodes"));
+        }
+        if self.outside != other.outside {
+            let council = |is_outside| if is_outside { "etcd" } else { "peers" };
+            let (here, there) = (council(self.outside), council(other.outside));
+            return Some(format!(
+                "council {here} here and {there} there: give every node the same --council"
+            ));
         }
         if self.rules != other.rules {
             let (here, there) = (self.rules, other.rules);

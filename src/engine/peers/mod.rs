@@ -19,6 +19,9 @@
 //! | `dialing`       | addresses that are dialed, and those that rest while there is a link anyway          |
 //! | `refusals`      | who was refused and why, each told once                                              |
 //! | `wires`         | all links, one between two nodes                                                     |
+//! | `outside`       | a council outside of the nodes, and how it does                                      |
+//! | `etcd`          | such a council in an etcd, on a thread of its own                                    |
+//! | `etcd_line`     | one call after the other to its endpoints                                            |
 //! | `node_files`    | what a node keeps on its disk                                                        |
 //! | `index_asks`    | questions to the index of this node                                                  |
 //! | `url_post`      | URLs to their owners, out of the ledger, and from others into the index              |
@@ -53,12 +56,15 @@ mod copies;
 mod copy_desk;
 mod copying;
 mod dialing;
+mod etcd;
+mod etcd_line;
 mod giving;
 mod handing_over;
 mod index_asks;
 mod introduction;
 mod journal_tail;
 mod node_files;
+mod outside;
 mod page_folders;
 mod pages_in;
 mod pages_out;
@@ -79,8 +85,10 @@ mod url_post;
 mod wire;
 mod wires;
 
+pub use etcd::EtcdCouncil;
 pub(crate) use introduction::Introduction;
 pub use node_files::NodeFiles;
+pub use outside::{Decided, OutsideCouncil};
 pub(crate) use page_folders::stores_of_others;
 pub use peer_actor::PeerActor;
 pub(crate) use peer_event::{Peer, PeerEvent, PeerOwner};

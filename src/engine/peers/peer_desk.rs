@@ -5,6 +5,7 @@ use super::copy_desk::CopyDesk;
 use super::handing_over::HandingOver;
 use super::index_asks::IndexAsks;
 use super::node_files::{NodeFiles, NodeId};
+use super::outside::Outside;
 use super::rounds::{NodeStanding, Rounds};
 use super::seen::Seen;
 use super::share_keeping::ShareKeeping;
@@ -15,7 +16,7 @@ use crate::base::{Now, Rng, Wall, counted, shown};
 use crate::engine::inspect::cluster_view::{ClusterOrder, ClusterView};
 use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError};
-use crate::peer::beat::{Beat, Rights, Timing};
+use crate::peer::beat::{Beat, Doubt, Rights, Timing};
 use crate::peer::council::{Action, Council, Seat};
 use crate::peer::register::{Acceptor, Answer, Pace, Request};
 use crate::peer::ticket::{TicketKey, Want};
@@ -38,6 +39,8 @@ pub(super) struct PeerDesk {
     timing: Timing,
     /// Of a node that has a number.
     council: Option<Council>,
+    /// Who keeps the registers, if nodes do not.
+    outside: Option<Outside>,
     /// Of a node without a number: the table as it was told.
     told: Option<Arc<Table>>,
     /// The first table, if this node makes it.
@@ -92,6 +95,8 @@ pub(super) struct DeskParts {
     pub timing: Timing,
     /// Whether a node that is silent is ever taken over.
     pub takes_over: bool,
+    /// Who keeps the registers, if nodes do not.
+    pub outside: Option<Outside>,
     /// The first table, for the node that makes it.
     pub founding: Option<Table>,
     pub post: UrlPost,
@@ -143,6 +148,7 @@ impl PeerDesk {
             me,
             timing,
             takes_over,
+            outside,
             founding,
             post,
             share,
@@ -162,6 +168,7 @@ impl PeerDesk {
             me,
             timing,
             council: None,
+            outside,
             told,
             founding,
             sponsor: Sponsor::default(),
@@ -243,9 +250,9 @@ impl PeerDesk {
             patience_us: self.timing.patience_us(),
         };
         let name = name_at_start((number, self.id.id), table, &registers);
-        let acceptor = Acceptor::open(name, registers);
+        let acceptor = self.outside.is_none().then(|| Acceptor::open(name, registers));
         let rights = Rights::new(me, self.timing, founding);
-        let mut council = Council::new(seat, rights, Some(acceptor), Rng::new(self.rng.next_u64()));
+        let mut council = Council::new(seat, rights, acceptor, Rng::new(self.rng.next_u64()));
         if let Some(table) = &self.told {
             council.told(table.clone(), self.now);
         }
@@ -266,6 +273,7 @@ impl PeerDesk {
         self.now = now;
         // Before anything that may wait for the disk: times of the process before this one are read by this moment.
         self.tickets.reopen(now);
+        self.hear_outside();
         let stamp_ms = self.wall.unix_ms(now);
         let mut actions = Vec::new();
         // Whoever beats has to know for ever that there are beats: nothing is asked before the disk has the table.
@@ -312,6 +320,41 @@ impl PeerDesk {
         }
         self.rounds.turn(now, &self.post, here, &asks, &mut ways);
         busy
+    }
+
+    /// Takes what a council outside of the nodes says, and tells how it does.
+    fn hear_outside(&mut self) {
+        let (Some(outside), now) = (&mut self.outside, self.now) else { return };
+        while let Some((register, outcome)) = outside.take(now) {
+            if let Some(council) = &mut self.council {
+                council.decided(register, &outcome, now);
+            }
+        }
+        outside.tell(now, &self.health);
+        let Some(rights) = self.council.as_ref().map(Council::rights) else { return };
+        let table = rights.table().filter(|_| rights.is_anothers());
+        let text = match (table, rights.doubt()) {
+            (Some(table), _) => {
+                let address = table.nodes().iter().find(|node| node.state != NodeState::Left);
+                format!(
+                    "etcd has a table of this cluster already, in which node {} is another (join it with --join {}, or make a new cluster: without --key, in another --data)",
+                    self.id.number,
+                    address.map_or("HOST:PORT".to_string(), |node| shown(&node.address, 200)),
+                )
+            }
+            (None, Some(doubt)) => {
+                let what = match doubt {
+                    Doubt::Empty => "no table of this cluster, though there is one",
+                    Doubt::Earlier => "an earlier table of this cluster than there is",
+                    Doubt::Unreadable => "something else in the place of this cluster's table",
+                };
+                format!(
+                    "etcd has {what}: it is another etcd, or has lost what it had (name the one that the other nodes go by with --council)"
+                )
+            }
+            (None, None) => return,
+        };
+        self.health.fatal(NodeError::Cluster(text));
     }
 
     /// Partitions with URLs go to those who are to have them, some at a time.
@@ -404,10 +447,15 @@ impl PeerDesk {
         if has_right == self.had_right || !has_right && !is_lost {
             return;
         }
-        let was_ever = self.table().is_some_and(|table| table.voters().len() > 1 && self.beat.is_some());
+        let was_ever = self.table().is_some_and(|table| table.voters().len() != 1 && self.beat.is_some());
         self.had_right = has_right;
         if !has_right {
-            let text = "this node has no right to ask hosts any more, as no majority of the voters answers: it waits";
+            let who = if self.outside.is_some() {
+                "etcd does not answer"
+            } else {
+                "no majority of the voters answers"
+            };
+            let text = format!("this node has no right to ask hosts any more, as {who}: it waits");
             self.health.tell(Event::RightLost, Vec::new(), text);
         } else if was_ever {
             self.health.tell(
@@ -466,7 +514,7 @@ impl PeerDesk {
     }
 
     pub fn has_messages(&self) -> bool {
-        self.tickets.has_messages()
+        self.tickets.has_messages() || self.outside.as_ref().is_some_and(Outside::has_answers)
     }
 
     pub fn next_due(&self) -> Option<Now> {
@@ -475,7 +523,8 @@ impl PeerDesk {
         let post = self.post.next_due().filter(|_| self.share.is_dealt());
         let is_unkept = !self.is_kept();
         let is_sole = self.table().is_some_and(|table| self.takes_over && table.voters() == [self.id.number]);
-        let own = [is_unkept.then_some(self.keep_at), is_sole.then_some(self.grow_at)];
+        let outside = self.outside.as_ref().and_then(Outside::next_due);
+        let own = [outside, is_unkept.then_some(self.keep_at), is_sole.then_some(self.grow_at)];
         // The end of a right is told when it comes.
         let right = Some(self.right_until().max(self.right_seen).plus_us(RIGHT_LOST_US));
         let right = right.filter(|_| self.had_right && self.right_until() < Now::NEVER);
@@ -496,6 +545,7 @@ impl PeerDesk {
             taken_over: self.is_lost,
             copy: self.copies.view(self.now),
             takes_in: self.copies.takes_in(),
+            council: self.outside.as_ref().map(|outside| outside.view(self.now)),
             ..ClusterView::default()
         };
         match self.table() {
@@ -547,6 +597,11 @@ impl PeerDesk {
                 }
                 Action::Ask { to, request } => self.out.push_back(Saying::Ask { to, request }),
                 Action::Answer { to, answer } => self.out.push_back(Saying::Answer { to, id, answer }),
+                Action::Change(wish) => {
+                    if let Some(outside) = &mut self.outside {
+                        outside.ask(wish, self.now);
+                    }
+                }
             }
             for (at, action) in more.into_iter().enumerate() {
                 actions.insert(at, action);

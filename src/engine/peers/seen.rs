@@ -48,7 +48,12 @@ impl Seen<'_> {
         ClusterView {
             epoch: table.epoch(),
             spread: table.spread().to_string(),
-            mode: if table.voters().len() == 1 { "frozen" } else { "council" }.to_string(),
+            mode: match table.voters().len() {
+                0 => "etcd",
+                1 => "frozen",
+                _ => "council",
+            }
+            .to_string(),
             voters: table.voters().to_vec(),
             ready: self.rounds.is_quiet() && can_ask_all,
             round: self.rounds.round(),

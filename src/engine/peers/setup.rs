@@ -6,6 +6,7 @@ use super::copying::Copying;
 use super::index_asks::IndexAsks;
 use super::journal_tail::JournalTail;
 use super::node_files::{NodeFiles, NodeFilesError, NodeId};
+use super::outside::{Outside, OutsideCouncil};
 use super::page_folders::PageFolders;
 use super::pages_out::PagesOut;
 use super::peer_actor::PeerActor;
@@ -69,6 +70,8 @@ pub struct ClusterTold {
     pub request_us: u64,
     /// Whether another node is to have a copy of what this one knows.
     pub copies: bool,
+    /// Who keeps the table and the beats; `None` for the nodes themselves.
+    pub council: Option<Box<dyn OutsideCouncil>>,
     /// A digest of the rules that every node has to have.
     pub rules: u64,
     /// The clock that it has in common with the process before it.
@@ -85,6 +88,20 @@ const LINKS_BESIDE: usize = 64;
 const TAKEOVER_US: u64 = 3_600_000_000;
 
 impl ClusterTold {
+    /// A cluster is made with its council, and keeps it.
+    fn suits(&self, table: &Table) -> Result<(), NodeError> {
+        let text = match (table.is_outside(), self.council.is_some()) {
+            (false, true) => {
+                "the nodes of this cluster vote among themselves, and a cluster that is made does not change to etcd (say --council peers; for a council in etcd make a new cluster in another --data)"
+            }
+            (true, false) => {
+                "the table of this cluster is in an etcd, and a cluster that is made does not change to voters (name it with --council etcd://HOST:PORT)"
+            }
+            _ => return Ok(()),
+        };
+        Err(NodeError::Cluster(text.to_string()))
+    }
+
     fn timing(&self) -> Result<Timing, NodeError> {
         let timing = Timing::for_takeover(self.takeover_us.unwrap_or(TAKEOVER_US), self.request_us);
         timing.map_err(|error| NodeError::Cluster(error.to_string()))
@@ -113,6 +130,7 @@ impl PeersSetup {
         let kept = files.keep_id(&id);
         kept.map_err(|cause| NodeError::Cluster(format!("cluster/id: {cause}")))?;
         let table = files.table().map_err(failed)?;
+        table.as_ref().map_or(Ok(()), |table| told.suits(table))?;
         let stopped = files.stopped().map_err(failed)?;
         let taken = Copies::open(directory).taken();
         let taken = taken.map_err(|cause| NodeError::Cluster(format!("{}: {cause}", Copies::FOLDER)))?;
@@ -155,12 +173,13 @@ impl PeersSetup {
             weight: self.told.weight,
             state: NodeState::Member,
         };
-        let first = Table::first(vec![me], vec![1], self.told.spread, self.told.rules);
+        let voters = if self.told.council.is_some() { Vec::new() } else { vec![1] };
+        let first = Table::first(vec![me], voters, self.told.spread, self.told.rules);
         first.map(Some).map_err(|error| NodeError::Cluster(error.to_string()))
     }
 
     /// The node among its peers, over these links.
-    pub(crate) fn actor(self, parts: ActorParts) -> Result<PeerActor, NodeError> {
+    pub(crate) fn actor(mut self, parts: ActorParts) -> Result<PeerActor, NodeError> {
         let ActorParts { port, questions, bell, ledger_end, health, wall, log, report, loans, pause_us } =
             parts;
         loans.rings(bell.clone());
@@ -187,6 +206,8 @@ impl PeersSetup {
             true => Vec::new(),
             false => self.files.cursors(epoch).map_err(|error| NodeError::Cluster(error.to_string()))?,
         };
+        let begin = |council| Outside::begin(council, bell.clone(), &health);
+        let outside = self.told.council.take().map(begin).transpose()?;
         let post = post_of(IndexAsks::new(questions, bell), cursors, ledger_end);
         let timing = self.told.timing()?;
         let takes_over = self.told.takeover_us.is_some();
@@ -202,6 +223,7 @@ impl PeersSetup {
             listen: told.address,
             weight: told.weight,
             joining: id.number == 0,
+            outside: outside.is_some(),
         };
         let wires = Wires::new(port, told.identity, me.clone());
         let parts = DeskParts {
@@ -210,6 +232,7 @@ impl PeersSetup {
             me,
             timing,
             takes_over,
+            outside,
             founding,
             post,
             share: keeping,

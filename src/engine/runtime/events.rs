@@ -144,6 +144,8 @@ events! {
     ClusterFiles "cluster_files" Warn ["cause"] "a file of the cluster cannot be written; it is tried again";
     RightLost "right_lost" Warn [] "the right of this node to ask hosts is over, as no majority of the voters renews it; it waits";
     RightHeld "right_held" Info [] "this node has the right to ask the hosts of its partitions, and renews it";
+    CouncilAway "council_away" Warn ["cause"] "the etcd that keeps the table and the rights does not answer, and why; it is asked until it does";
+    CouncilBack "council_back" Info [] "it does again";
     TakenOver "taken_over" Warn [] "other nodes took over what this node had, as they did not hear it; it begins anew";
     VoteLost "vote_lost" Error ["cause"] "the disk refused what this node promised as a voter; it has no vote until it is started again";
     SpiderJoined "spider_joined" Info ["peer"] "a spider has connected to the URL server";

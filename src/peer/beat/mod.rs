@@ -22,6 +22,6 @@ mod watch;
 pub use crate::proto::peer_wire::Beat;
 pub use holder::Holder;
 pub use rights::{Rights, Wish};
-pub use table_writer::TableWriter;
+pub use table_writer::{Doubt, TableWriter};
 pub use timing::{Timing, TimingError};
 pub use watch::Watch;

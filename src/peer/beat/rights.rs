@@ -1,6 +1,6 @@
 //! All of it for one node: which partitions it may ask for, and until when.
 
-use super::{Beat, Holder, TableWriter, Timing, Watch};
+use super::{Beat, Doubt, Holder, TableWriter, Timing, Watch};
 use crate::base::{Now, Rng};
 use crate::peer::register::{Change, Outcome, Register};
 use crate::peer::table::{NodeState, Table, TableNode};
@@ -60,6 +60,8 @@ impl Rights {
     pub fn right_until(&self) -> Now {
         match self.standing() {
             Some(table) if has_one_voter(table) => Now::NEVER,
+            // A register that never told its table may be another cluster's, or a new one.
+            Some(table) if table.is_outside() && !self.writer.is_confirmed() => Now::ZERO,
             Some(_) => self.holder.right_until(),
             None => Now::ZERO,
         }
@@ -69,6 +71,17 @@ impl Rights {
     pub fn owns(&self, partition: Partition) -> bool {
         self.standing().is_some_and(|table| table.owner(partition) == self.me.number)
             && !self.stopped.contains(&partition)
+    }
+
+    /// Whether the number of this node is another's by the table: it has nothing to ask for.
+    pub fn is_anothers(&self) -> bool {
+        let known = self.writer.table().and_then(|table| table.node(self.me.number));
+        known.is_some_and(|known| known.id != self.me.id)
+    }
+
+    /// What is wrong with the register of the table.
+    pub fn doubt(&self) -> Option<Doubt> {
+        self.writer.doubt()
     }
 
     pub fn silent_us(&self, node: u16, now: Now) -> Option<u64> {
@@ -136,6 +149,9 @@ impl Rights {
     /// What is to be asked of which registers. `stamp_ms` is the calendar's time, to be told with a takeover.
     pub fn tick(&mut self, now: Now, stamp_ms: u64) -> Vec<Wish> {
         let mut wishes = Vec::new();
+        if self.is_anothers() {
+            return wishes;
+        }
         let mut wish = |register, change| wishes.push(Wish { register, change });
         let table = self.writer.table().cloned();
         let beats = table.as_ref().is_some_and(|table| !has_one_voter(table));

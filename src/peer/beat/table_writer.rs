@@ -17,6 +17,17 @@ enum Asked {
     Swap(TableChange, Arc<Table>),
 }
 
+/// Why a register cannot be that of the table that is known. Where nodes vote there is never one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// It holds nothing, though a table was in it.
+    Empty,
+    /// It holds an earlier table than was in it.
+    Earlier,
+    /// It holds something that this program cannot read as a table.
+    Unreadable,
+}
+
 /// Swaps the table. A change that met another table is made again to that one, until it is in it or has no place there.
 #[derive(Clone, Debug)]
 pub struct TableWriter {
@@ -29,6 +40,11 @@ pub struct TableWriter {
     asked: Option<Asked>,
     unsure: bool,
     ask_at: Now,
+    /// The epoch that was known when something was asked last.
+    asked_epoch: u64,
+    /// The register told a table, or took one.
+    confirmed: bool,
+    doubt: Option<Doubt>,
 }
 
 impl TableWriter {
@@ -42,7 +58,19 @@ impl TableWriter {
             asked: None,
             unsure: true,
             ask_at: Now::ZERO,
+            asked_epoch: 0,
+            confirmed: false,
+            doubt: None,
         }
+    }
+
+    /// Whether the register has told a table to this process, or has taken one from it.
+    pub fn is_confirmed(&self) -> bool {
+        self.confirmed
+    }
+
+    pub fn doubt(&self) -> Option<Doubt> {
+        self.doubt
     }
 
     pub fn table(&self) -> Option<&Arc<Table>> {
@@ -90,6 +118,7 @@ impl TableWriter {
         if self.asked.is_some() || now < self.ask_at {
             return None;
         }
+        self.asked_epoch = self.known.as_ref().map_or(0, |known| known.epoch());
         let Some(known) = self.known.clone().filter(|_| !self.unsure) else {
             self.asked = Some(Asked::Read);
             return Some(Change::Read);
@@ -110,6 +139,7 @@ impl TableWriter {
     /// Takes what became of what was asked; `again` says whether a swap that did not succeed is still wanted.
     pub fn answered(&mut self, outcome: &Outcome, now: Now, again: impl Fn(&TableChange) -> bool) {
         let asked = self.asked.take();
+        self.confirmed |= *outcome == Outcome::Swapped;
         match (asked, outcome) {
             (Some(Asked::Swap(change, table)), Outcome::Swapped) => {
                 self.told(table);
@@ -147,6 +177,12 @@ impl TableWriter {
     fn found(&mut self, value: &Value, now: Now) {
         let table = value.as_deref().map(Table::decode);
         self.unsure = false;
+        self.doubt = match &table {
+            None => (self.asked_epoch > 0).then_some(Doubt::Empty),
+            Some(Err(_)) => Some(Doubt::Unreadable),
+            Some(Ok(table)) => (table.epoch() < self.asked_epoch).then_some(Doubt::Earlier),
+        };
+        self.confirmed |= self.doubt.is_none() && table.is_some();
         match table {
             Some(Ok(table)) => drop(self.told(Arc::new(table))),
             // Nothing yet, or nothing that this program can read: asked again later.

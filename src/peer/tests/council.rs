@@ -172,6 +172,7 @@ impl World {
                 }
                 Action::Ask { to, request } => (to, Word::Ask(request)),
                 Action::Answer { to, answer } => (to, Word::Answer(answer)),
+                Action::Change(wish) => panic!("{wish:?} of a council of nodes"),
             };
             let delay = if rng.below(30) == 0 { 3 * S } else { 30_000 };
             // What a node says to itself is not lost.

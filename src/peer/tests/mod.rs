@@ -7,6 +7,7 @@ mod beat;
 mod clock;
 mod council;
 mod linear;
+mod outside;
 mod quiet;
 mod register;
 mod rights;

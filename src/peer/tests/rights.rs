@@ -1,6 +1,6 @@
 //! Five nodes in virtual time, with clocks that run at their own rates, delays up to a whole right, lost answers, pauses, cuts and
 //! kills: no two nodes have a right to a partition at the same true time, what they left open included; epochs only grow,
-//! and two tables of one epoch are equal. The registers are atomic, and a request may land long after its asker gave up.
+//! and two tables of one epoch are equal. With odd seeds the council is outside. The registers are atomic, and a request may land long after its asker gave up.
 
 use super::clock::Clock;
 use super::{SeedNote, node, seeds, table_of};
@@ -64,6 +64,8 @@ struct Counts {
 struct World {
     rng: Rng,
     fault: Fault,
+    /// No node votes.
+    outside: bool,
     timing: Timing,
     now: u64,
     calm: bool,
@@ -93,6 +95,7 @@ impl World {
         }
         let mut world = World {
             fault,
+            outside: seed % 2 == 1,
             timing,
             now: 0,
             calm: false,
@@ -116,7 +119,11 @@ impl World {
     }
 
     fn start(&mut self, at: usize, life: u32) -> Member {
-        let founding = (at == 0).then(|| assign(&table_of(NODES as u16)).unwrap());
+        let mut first = table_of(NODES as u16);
+        if self.outside {
+            first.voters.clear();
+        }
+        let founding = (at == 0).then(|| assign(&first).unwrap());
         let mut me = node(at as u16 + 1);
         me.generation = 0;
         Member {

@@ -55,6 +55,9 @@ fn what_is_no_table_is_refused() {
     let left = same(check(|table| table.nodes[0].state = NodeState::Left));
     assert!(matches!(left, TableError::Owner { node: 1, .. }));
     assert_eq!(same(check(|table| table.voters = vec![1, 2])), TableError::Voters(2));
+    let mut outside = rich();
+    outside.voters.clear();
+    assert_eq!(Table::decode(&outside.encode()), Ok(outside), "nobody votes: the council is outside");
     assert_eq!(same(check(|table| table.voters = vec![1, 2, 2])), TableError::Voter(2));
     assert_eq!(same(check(|table| table.voters = vec![1, 2, 8])), TableError::Voter(8));
     assert_eq!(same(check(|table| table.nodes[1].number = 1)), TableError::Order(1));

@@ -76,7 +76,9 @@ mod tests {
 
     #[test]
     fn only_the_one_form_is_read() {
-        for bad in ["Z", "Zg", "Zg=", "Zg===", "Zh==", "Zm9=", "====", "Zg==Zg==", "Zm9v\n", "Zm9-", "Zm\u{fc}"] {
+        for bad in
+            ["Z", "Zg", "Zg=", "Zg===", "Zh==", "Zm9=", "====", "Zg==Zg==", "Zm9v\n", "Zm9-", "Zm\u{fc}"]
+        {
             assert_eq!(read_base64(bad.as_bytes()), None, "{bad}");
         }
         for length in 0..200 {

@@ -69,7 +69,8 @@ fn answers_are_read_as_etcd_gives_them() {
     );
     assert_eq!(swapped(KEY, told(&put)), Ok(Answer { cluster: CLUSTER, told: Swapped::Done }));
     for name in ["response_range", "responseRange"] {
-        let differs = format!("{{{HEADER},\"responses\":[{{\"{name}\":{{\"kvs\":[{KV}],\"count\":\"1\"}}}}]}}");
+        let differs =
+            format!("{{{HEADER},\"responses\":[{{\"{name}\":{{\"kvs\":[{KV}],\"count\":\"1\"}}}}]}}");
         let read = swapped(KEY, told(&differs)).unwrap().told;
         assert_eq!(read, Swapped::Differs(Some(b"two".to_vec())));
     }

@@ -42,6 +42,14 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// A byte with no other bits than these.
+    pub fn flags(&mut self, known: u8) -> Result<u8, FrameError> {
+        match self.u8()? {
+            flags if flags & !known == 0 => Ok(flags),
+            _ => self.unreadable("with a flag that means nothing"),
+        }
+    }
+
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
         match self.rest.split_first_chunk() {
             Some((taken, rest)) => {

@@ -24,7 +24,12 @@ pub struct Hello<'a> {
     pub weight: u16,
     /// It is in no table yet and asks to be.
     pub joining: bool,
+    /// Its council is outside of the nodes.
+    pub outside: bool,
 }
+
+const JOINING: u8 = 1;
+const OUTSIDE: u8 = 2;
 
 impl<'a> Hello<'a> {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
@@ -37,11 +42,12 @@ impl<'a> Hello<'a> {
         out.extend_from_slice(&self.rules.to_le_bytes());
         put_text(out, self.listen, PEER_LISTEN_BYTES_MAX);
         out.extend_from_slice(&self.weight.to_le_bytes());
-        out.push(u8::from(self.joining));
+        let flag = |is_so: bool, flag: u8| if is_so { flag } else { 0 };
+        out.push(flag(self.joining, JOINING) | flag(self.outside, OUTSIDE));
     }
 
     pub(super) fn read(fields: &mut Fields<'a>) -> Result<Hello<'a>, FrameError> {
-        Ok(Hello {
+        let mut hello = Hello {
             cluster: fields.array()?,
             id: fields.u64()?,
             node: fields.u16()?,
@@ -51,7 +57,11 @@ impl<'a> Hello<'a> {
             rules: fields.u64()?,
             listen: fields.text(PEER_LISTEN_BYTES_MAX)?,
             weight: fields.u16()?,
-            joining: fields.yes_or_no()?,
-        })
+            joining: false,
+            outside: false,
+        };
+        let flags = fields.flags(JOINING | OUTSIDE)?;
+        (hello.joining, hello.outside) = (flags & JOINING != 0, flags & OUTSIDE != 0);
+        Ok(hello)
     }
 }

@@ -5,9 +5,11 @@
 //! ```text
 //!   ClusterPlan (drawn from the seed) ──► ClusterWorld ──► NodeCore with a PeerActor × 2 to 7, over SimDriver
 //!        what is typed where, and when │                       directories of a node outlive it
+//!                                      ├──► SimEtcd: the council of some, with outages and lost answers
 //!                                      └──► ClusterJudge: requests as servers see them, tables, what is said to be ready
 //! ```
 
+mod etcd;
 mod judge;
 mod node;
 mod plan;

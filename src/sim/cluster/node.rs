@@ -1,3 +1,4 @@
+use super::etcd::SimEtcd;
 use super::plan::{ClusterPlan, NODES_MAX};
 use super::wrong::Wrong;
 use crate::base::{Now, Rng};
@@ -76,6 +77,8 @@ pub struct Surroundings<'a> {
     pub net: &'a Rc<RefCell<SimNet>>,
     pub folder: &'a Path,
     pub hosts: &'a str,
+    /// The council, if they do not vote.
+    pub etcd: Option<&'a SimEtcd>,
     /// How often nodes were started before.
     pub starts: u64,
 }
@@ -107,6 +110,7 @@ impl Surroundings<'_> {
             takeover_us: plan.takeover_us,
             request_us: 1_000 * plan.web.config.spider.timeout_req.0,
             copies: plan.copies,
+            council: self.etcd.map(|etcd| etcd.port(plan.clocks[number].0)),
             boot: Boot::Simulated,
             rules: 1,
             random: rng.next_u64(),

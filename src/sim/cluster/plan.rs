@@ -20,6 +20,8 @@ pub struct ClusterPlan {
     pub takeover_us: Option<u64>,
     /// Whether each has a copy of what another knows.
     pub copies: bool,
+    /// The etcd that is their council; `None` if they vote.
+    pub etcd: Option<EtcdPlan>,
     /// From then on one of them loses its disk, and comes back as another node.
     pub lose_at: Option<Now>,
     /// Cuts, stalls and deaths last so long at most.
@@ -35,6 +37,38 @@ pub struct ClusterPlan {
     pub drain_at: Option<Now>,
     /// What is wrong on purpose.
     pub wrong: Option<Wrong>,
+}
+
+/// What befalls an etcd.
+#[derive(Clone)]
+pub struct EtcdPlan {
+    pub outages: Vec<Outage>,
+    /// Of a thousand requests so many are lost, so many more have their answers lost, and as many land late.
+    pub lost: u64,
+    /// A way takes at most this.
+    pub slow_us: u64,
+    /// From then on nothing befalls it.
+    pub until: Now,
+}
+
+#[derive(Clone)]
+pub struct Outage {
+    pub from: Now,
+    pub until: Now,
+    /// Requests have no answer; otherwise they are refused.
+    pub hangs: bool,
+}
+
+impl EtcdPlan {
+    fn draw(rng: &mut Rng, until: Now) -> EtcdPlan {
+        let outage = |rng: &mut Rng| {
+            let from = Now::ZERO.plus_ms(rng.below(until.us() / 1_000));
+            Outage { from, until: from.plus_ms(1 + rng.below(60_000)).min(until), hangs: rng.chance(500) }
+        };
+        let outages = (0..rng.below(4)).map(|_| outage(rng)).collect();
+        let lost = if rng.chance(300) { 0 } else { rng.below(60) };
+        EtcdPlan { outages, lost, slow_us: 1_000 + rng.below(400_000), until }
+    }
 }
 
 /// Something that befalls nodes.
@@ -120,6 +154,13 @@ impl ClusterPlan {
         let until = Now::from_us(1_000_000 * (TYPED_S + 10 + rng.below(30)));
         let clocks = clocks(nodes, wrong, &mut rng);
         let drain_at = (nodes > 2 && rng.chance(400)).then(|| Now::ZERO.plus_ms(20_000 + rng.below(60_000)));
+        // Drawn beside the rest: a seed without an etcd is what it was.
+        let mut beside = Rng::new(seed ^ 0x0e7c_d5ee);
+        let has_etcd = takes_over && beside.chance(500);
+        let etcd = has_etcd.then(|| EtcdPlan::draw(&mut beside, until));
+        // With an etcd one of two is taken over as well.
+        let loses_one_of_two = has_etcd && nodes == 2 && beside.chance(700);
+        let lose_at = lose_at.or(loses_one_of_two.then(|| Now::ZERO.plus_ms(30_000 + beside.below(60_000))));
         ClusterPlan {
             web,
             nodes,
@@ -127,6 +168,7 @@ impl ClusterPlan {
             spread: if rng.chance(150) { Spread::Domain } else { Spread::Host },
             takeover_us,
             copies,
+            etcd,
             lose_at,
             trouble_ms,
             starts,

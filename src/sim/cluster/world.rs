@@ -1,10 +1,11 @@
+use super::etcd::SimEtcd;
 use super::judge::{ClusterJudge, DURABLE_US};
 use super::node::{ClusterNode, DRIVERS, KEEPER, Surroundings, WOKEN, links_of, node_folder};
 use super::plan::{ClusterPlan, Misfortune};
 use super::wrong::Wrong;
 use crate::base::{Now, Rng};
 use crate::driver::SimNet;
-use crate::engine::{ClusterOrder, ClusterReport, ClusterView, Turned};
+use crate::engine::{ClusterOrder, ClusterReport, ClusterView, NodeError, Turned};
 use crate::farm::{Site, host_name};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
@@ -26,6 +27,7 @@ struct ClusterWorld {
     net: Rc<RefCell<SimNet>>,
     judge: Rc<RefCell<ClusterJudge>>,
     hosts: String,
+    etcd: Option<SimEtcd>,
     nodes: Vec<Option<ClusterNode>>,
     /// One of its actors has turned since those that are woken last looked.
     is_stirred: Vec<bool>,
@@ -112,6 +114,7 @@ impl ClusterWorld {
             net,
             judge,
             hosts,
+            etcd: plan.etcd.clone().map(|etcd| SimEtcd::new(etcd, plan.web.seed)),
             nodes: (0..count).map(|_| None).collect(),
             is_stirred: vec![true; count],
             busy: vec![0; count],
@@ -273,6 +276,7 @@ impl ClusterWorld {
                 net: &self.net,
                 folder: self.folder.path(),
                 hosts: &self.hosts,
+                etcd: self.etcd.as_ref(),
                 starts: self.starts,
             };
             let here = self.plan.clocks[number].0.shows(now);
@@ -344,7 +348,7 @@ impl ClusterWorld {
         let of_itself = |view: &Arc<ClusterView>| {
             let told =
                 view.nodes.iter().find(|node| node.number == view.node).and_then(|node| node.told.clone());
-            view.mode == "council" && told.is_some_and(|told| (1..u32::MAX).contains(&told.right_left_ms))
+            view.mode != "frozen" && told.is_some_and(|told| (1..u32::MAX).contains(&told.right_left_ms))
         };
         let has_right = self.nodes[number].is_some() && self.views[number].as_ref().is_some_and(of_itself);
         number != 0 && has_right
@@ -445,7 +449,11 @@ impl ClusterWorld {
     /// Epochs only grow, and two tables of one epoch are equal.
     fn look_at_tables(&mut self, now: Now) {
         for number in 0..self.nodes.len() {
-            let Some(report) = self.nodes[number].as_ref().map(|node| node.report.clone()) else { continue };
+            let Some(node) = &self.nodes[number] else { continue };
+            if let Err(error @ NodeError::Cluster(_)) = node.core.health.take() {
+                panic!("node {number} ends at {now:?}: {error}");
+            }
+            let report = node.report.clone();
             let view = report.get();
             let is_known = self.views[number].as_ref().is_some_and(|known| Arc::ptr_eq(known, &view));
             if view.epoch == 0 || is_known {
@@ -466,7 +474,7 @@ impl ClusterWorld {
             }
             // What is of the node that tells, and not of the table.
             (view.node, view.ready, view.received, view.received_new, view.round) = (0, false, 0, 0, 0);
-            (view.taken_over, view.copy, view.takes_in) = (false, None, 0);
+            (view.taken_over, view.copy, view.takes_in, view.council) = (false, None, 0, None);
             for node in &mut view.nodes {
                 (node.linked, node.told) = (false, None);
             }
@@ -586,6 +594,7 @@ impl ClusterWorld {
         assert!(missing.is_empty(), "never found: {missing:?}");
         self.report.requests = self.judge.borrow().requests;
         self.report.fail_overs = self.judge.borrow().handed_on;
+        self.report.unanswered = self.etcd.as_ref().map_or(0, SimEtcd::unanswered);
         self.report.takeovers = self.judge.borrow().taken;
         self.report.moves = self.judge.borrow().moved;
         self.report.known = self.judge.borrow().known;

@@ -38,6 +38,7 @@ pub fn introduction(node: u16) -> Introduction {
         listen: address(usize::from(node).saturating_sub(1)),
         weight: 100,
         joining: false,
+        outside: false,
     }
 }
 

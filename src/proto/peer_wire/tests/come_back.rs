@@ -52,14 +52,14 @@ proptest! {
 
     #[test]
     fn hellos_come_back(
-        cluster: [u8; 16], numbers: (u16, u32, u64, u64, u16), joining: bool,
+        cluster: [u8; 16], numbers: (u16, u32, u64, u64, u16), flags: (bool, bool),
         version in "\\PC{0,16}", listen in "\\PC{0,60}",
     ) {
         prop_assume!(version.len() <= PEER_VERSION_BYTES_MAX && listen.len() <= PEER_LISTEN_BYTES_MAX);
         let (node, generation, epoch, rules, weight) = numbers;
-        let (version, listen) = (version.as_str(), listen.as_str());
+        let ((version, listen), (joining, outside)) = ((version.as_str(), listen.as_str()), flags);
         comes_back(&PeerWord::Hello(Hello {
-            cluster, id: epoch ^ rules, node, generation, epoch, version, rules, listen, weight, joining,
+            cluster, id: epoch ^ rules, node, generation, epoch, version, rules, listen, weight, joining, outside,
         }));
     }
 

@@ -95,6 +95,7 @@ fn with_samples(mut each: impl FnMut(&PeerWord<'_>)) {
         listen: "10.0.0.1:7174",
         weight: 100,
         joining: true,
+        outside: false,
     };
     let status = Status {
         node: 11,
