@@ -16,20 +16,20 @@ use std::time::Duration;
 const WAIT_S: &str = "45";
 
 /// Nodes in one directory, each at an address of its own, which it has again after it was killed.
-struct Cluster {
-    dir: TempDir,
-    more: Vec<String>,
-    nodes: BTreeMap<u16, Node>,
+pub(crate) struct Cluster {
+    pub(crate) dir: TempDir,
+    pub(crate) more: Vec<String>,
+    pub(crate) nodes: BTreeMap<u16, Node>,
 }
 
-struct Node {
-    data: PathBuf,
-    address: String,
-    running: Option<Running>,
+pub(crate) struct Node {
+    pub(crate) data: PathBuf,
+    pub(crate) address: String,
+    pub(crate) running: Option<Running>,
 }
 
 /// An address that nobody else is at.
-fn free_address() -> String {
+pub(crate) fn free_address() -> String {
     static COUNT: AtomicU8 = AtomicU8::new(1);
     // Tests are processes of their own, or threads of one.
     let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -39,26 +39,26 @@ fn free_address() -> String {
 
 impl Cluster {
     /// Of no nodes yet; all of them get these flags.
-    fn new(more: &[&str]) -> Cluster {
+    pub(crate) fn new(more: &[&str]) -> Cluster {
         let more = more.iter().map(ToString::to_string).collect();
         Cluster { dir: TempDir::new(), more, nodes: BTreeMap::new() }
     }
 
     /// With the names of a farm, whose hosts are shared out. Who takes over lends addresses when the requests that others may have
     /// open are over, so these are short.
-    fn of_farm(farm: &Farm, rate: &str) -> Cluster {
+    pub(crate) fn of_farm(farm: &Farm, rate: &str) -> Cluster {
         let hosts = farm.hosts_file();
         let reach = ["--hosts-file", hosts.to_str().unwrap(), "--allow-net", "127.0.0.0/8"];
         let rules = ["--scope", "any", "--req-host-per-sec", rate, "--timeout-req", "10000"];
         Cluster::new(&[&reach[..], &rules].concat())
     }
 
-    fn key(&self) -> PathBuf {
+    pub(crate) fn key(&self) -> PathBuf {
         self.dir.join("n1/cluster.key")
     }
 
     /// Starts a node for the first time. It is the one of that number if it joins as such.
-    fn start(&mut self, number: u16) {
+    pub(crate) fn start(&mut self, number: u16) {
         let (data, address) = (self.dir.join(&format!("n{number}")), free_address());
         let mut command = nephila();
         command.args(["node", "--cores", "0", "--listen", &address, "--data"]).arg(&data).args(&self.more);
@@ -78,7 +78,7 @@ impl Cluster {
     }
 
     /// Starts it again: its directory has its settings.
-    fn start_again(&mut self, number: u16) {
+    pub(crate) fn start_again(&mut self, number: u16) {
         let node = self.nodes.get_mut(&number).unwrap();
         assert!(node.running.is_none());
         node.running = Some(Running::start(nephila().args(["node", "--data"]).arg(&node.data)));
@@ -86,7 +86,7 @@ impl Cluster {
     }
 
     #[track_caller]
-    fn answers(&mut self, number: u16) {
+    pub(crate) fn answers(&mut self, number: u16) {
         let node = self.nodes.get_mut(&number).unwrap();
         wait_for("the node answers", PATIENCE, || {
             let running = node.running.as_mut().unwrap();
@@ -95,41 +95,41 @@ impl Cluster {
         });
     }
 
-    fn kill(&mut self, number: u16) {
+    pub(crate) fn kill(&mut self, number: u16) {
         let running = self.nodes.get_mut(&number).unwrap().running.take().unwrap();
         running.signal(Signal::SIGKILL);
         running.wait(PATIENCE);
     }
 
     /// What it printed at its end, and said on the way.
-    fn stop(&mut self, number: u16) -> (String, String) {
+    pub(crate) fn stop(&mut self, number: u16) -> (String, String) {
         let running = self.nodes.get_mut(&number).unwrap().running.take().unwrap();
         running.signal(Signal::SIGTERM);
         let ended = running.wait(PATIENCE).done();
         (ended.text(), ended.stderr)
     }
 
-    fn stop_all(&mut self) {
+    pub(crate) fn stop_all(&mut self) {
         let running: Vec<u16> =
             self.nodes.iter().filter(|(_, node)| node.running.is_some()).map(|(number, _)| *number).collect();
         running.into_iter().for_each(|number| drop(self.stop(number)));
     }
 
-    fn data(&self, number: u16) -> &str {
+    pub(crate) fn data(&self, number: u16) -> &str {
         self.nodes[&number].data.to_str().unwrap()
     }
 
-    fn ask(&self, number: u16, args: &[&str]) -> Run {
+    pub(crate) fn ask(&self, number: u16, args: &[&str]) -> Run {
         run([&["cluster"], args, &["--data", self.data(number)]].concat())
     }
 
-    fn status(&self, number: u16) -> Value {
+    pub(crate) fn status(&self, number: u16) -> Value {
         self.ask(number, &["status", "--json"]).json()
     }
 
     /// Waits at a node until so many have their share and all is done.
     #[track_caller]
-    fn wait(&self, number: u16, nodes: usize) {
+    pub(crate) fn wait(&self, number: u16, nodes: usize) {
         // Whoever took over lends no address for a minute, as it does not know what was lent before.
         let ask = || self.ask(number, &["wait", "--nodes", &nodes.to_string(), "--timeout", WAIT_S]);
         let ended = (0..4).map(|_| ask()).find(|ended| ended.code() == 0).unwrap_or_else(ask);
@@ -141,7 +141,7 @@ impl Cluster {
 
     /// Waits until three nodes vote, and every node has its right by them.
     #[track_caller]
-    fn has_council(&self) {
+    pub(crate) fn has_council(&self) {
         let is_held = |node: &Value| {
             node["told"]["right_left_ms"]
                 .as_u64()
@@ -155,13 +155,13 @@ impl Cluster {
         });
     }
 
-    fn pages(&self, number: u16) -> u64 {
+    pub(crate) fn pages(&self, number: u16) -> u64 {
         let nodes = self.status(number)["nodes"].as_array().unwrap().clone();
         nodes.iter().map(|node| node["told"]["pages"].as_u64().unwrap_or(0)).sum()
     }
 
     /// How often each page is stored, over all nodes.
-    fn stored_times(&self) -> BTreeMap<String, u32> {
+    pub(crate) fn stored_times(&self) -> BTreeMap<String, u32> {
         let mut times = BTreeMap::new();
         for record in self.nodes.values().flat_map(|node| records(&node.data)) {
             *times.entry(record.url).or_default() += u32::from(record.success);
@@ -171,7 +171,7 @@ impl Cluster {
 
     /// Each page of a farm is stored once, no host is with two nodes, and every host was treated as promised.
     #[track_caller]
-    fn assert_all_once(&self, farm: &Farm, spec: &SiteSpec) {
+    pub(crate) fn assert_all_once(&self, farm: &Farm, spec: &SiteSpec) {
         let expected: BTreeMap<String, u32> = (0..spec.hosts)
             .flat_map(|host| (0..spec.pages).map(move |page| (host, page)))
             .map(|(host, page)| (farm.url(host, page), 1))
@@ -198,12 +198,12 @@ fn hosts_of(data: &Path) -> BTreeSet<String> {
     records(data).iter().map(|record| record.url.split('/').nth(2).unwrap().to_string()).collect()
 }
 
-fn spec(hosts: u32, pages: u32) -> SiteSpec {
+pub(crate) fn spec(hosts: u32, pages: u32) -> SiteSpec {
     SiteSpec { hosts, pages, page_bytes: 2_000, ..SiteSpec::default() }
 }
 
 /// Partitions by node.
-fn partitions(status: &Value) -> Vec<u64> {
+pub(crate) fn partitions(status: &Value) -> Vec<u64> {
     status["nodes"].as_array().unwrap().iter().map(|node| node["partitions"].as_u64().unwrap()).collect()
 }
 
@@ -364,7 +364,7 @@ fn nodes_join_and_are_drained_under_load() {
 
 /// Requests of a page, over all nodes and their lives, and nobody was asked too soon or by two.
 #[track_caller]
-fn assert_all_stored(cluster: &Cluster, farm: &Farm, spec: &SiteSpec) {
+pub(crate) fn assert_all_stored(cluster: &Cluster, farm: &Farm, spec: &SiteSpec) {
     let times = cluster.stored_times();
     let missing: Vec<String> = (0..spec.hosts)
         .flat_map(|host| (0..spec.pages).map(move |page| (host, page)))

@@ -125,6 +125,7 @@ mod beginnings;
 mod cases;
 mod clocks;
 mod cluster;
+mod cluster_etcd;
 mod codings;
 mod config_check;
 mod crash;

@@ -289,6 +289,33 @@ mod tests {
     }
 
     #[test]
+    fn a_council_outside_is_told_and_missed() {
+        let (mut first, mut view) = (node(1, true, "crawling"), view(Vec::new()));
+        first.partitions = 4_096;
+        (view.mode, view.voters, view.nodes) = ("etcd".to_string(), Vec::new(), vec![first]);
+        let council = view.council.get_or_insert_default();
+        council.kind = "etcd".to_string();
+        council.endpoints = ["a:2379", "b:2379", "c:2379"].map(str::to_string).to_vec();
+        assert_eq!(super::council(&view), "council etcd, 3 endpoints, not asked yet\n");
+        view.council.as_mut().unwrap().answered_ms = Some(412);
+        assert_eq!(super::council(&view), "council etcd, 3 endpoints, answered 0.4 s ago\n");
+        assert_eq!(short_of(&view), Vec::<String>::new());
+        assert_eq!(mode_text("etcd", &view), "council in etcd");
+        view.council.as_mut().unwrap().fault = "a:2379: no answer within 2 s\u{7}".to_string();
+        assert_eq!(super::council(&view), "council etcd, 3 endpoints, does not answer\n");
+        let short = short_of(&view);
+        assert!(
+            short.len() == 1 && short[0].starts_with("etcd does not answer: a:2379: no answer within 2 s")
+        );
+        assert!(!short[0].contains('\u{7}') && short[0].contains("--council"), "{short:?}");
+        view.epoch = 0;
+        assert_eq!(short_of(&view), short, "without an answer there is no table, either");
+        let fenced = NodeView { told: node(1, true, "fenced").told, ..view.nodes[0].clone() };
+        (view.epoch, view.nodes, view.council) = (4, vec![fenced], None);
+        assert!(short_of(&view)[0].contains("when it reaches the etcd that keeps the table"));
+    }
+
+    #[test]
     fn the_table_stands_in_columns() {
         let view = view(vec![node(1, true, "crawling"), node(12, false, "")]);
         let text = table(&view);

@@ -112,7 +112,8 @@ fn one_of_two_is_taken_over_by_the_other() {
     };
     given(&mut one, &mut store);
     assert_eq!(store.table().unwrap().owned_by(2).count(), 2_048);
-    // The second is silent from now on.
+    // What it told last is heard, and nothing after that.
+    one.heard(2, two.rights().beat().unwrap(), at(10));
     turn(&mut one, &mut store, 11..35);
     assert!(store.table().unwrap().is_member(2), "not before it was silent for 30 s");
     turn(&mut one, &mut store, 35..60);
@@ -200,7 +201,7 @@ fn tables_of_the_other_kind_are_not_taken() {
 /// Answers are lost, late or never come: whatever the register says in the end, a node that believes in a beat or a table is right.
 #[test]
 fn lost_answers_are_read_again() {
-    for seed in seeds(200) {
+    for seed in seeds(20) {
         let _note = SeedNote(seed);
         let (mut store, mut rng) = (Store::default(), Rng::new(seed));
         let mut one = council(1, Some(first_table()));

@@ -1,6 +1,7 @@
 //! Two nodes keep one link, of the same cluster, version and rules, whatever comes over the wire; over a simulated network,
 //! and once over the kernel's.
 
+mod etcd;
 mod pages;
 mod world;
 
