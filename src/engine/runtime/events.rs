@@ -142,7 +142,7 @@ events! {
     PeerRefused "peer_refused" Warn ["addr", "cause"] "two nodes cannot be in one cluster, and what differs between them";
     CopyTaken "copy_taken" Info ["node", "lines"] "what a node knew that was taken over is in the index of this one, from the copy on its disk";
     ClusterFiles "cluster_files" Warn ["cause"] "a file of the cluster cannot be written; it is tried again";
-    RightLost "right_lost" Warn [] "the right of this node to ask hosts is over, as no majority of the voters renews it; it waits";
+    RightLost "right_lost" Warn [] "the right of this node to ask hosts is over, as neither a majority of the voters nor an etcd renews it; it waits";
     RightHeld "right_held" Info [] "this node has the right to ask the hosts of its partitions, and renews it";
     CouncilAway "council_away" Warn ["cause"] "the etcd that keeps the table and the rights does not answer, and why; it is asked until it does";
     CouncilBack "council_back" Info [] "it does again";

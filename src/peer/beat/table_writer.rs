@@ -174,19 +174,25 @@ impl TableWriter {
         Some(swap)
     }
 
+    /// Whether a table is of the kind of council that this node goes by: that never changes.
+    fn fits(&self, table: &Table) -> bool {
+        let own = self.known.as_ref().or(self.founding.as_ref());
+        own.is_none_or(|own| own.is_outside() == table.is_outside())
+    }
+
     fn found(&mut self, value: &Value, now: Now) {
-        let table = value.as_deref().map(Table::decode);
+        let table = value.as_deref().map(|bytes| Table::decode(bytes).ok().filter(|table| self.fits(table)));
         self.unsure = false;
         self.doubt = match &table {
             None => (self.asked_epoch > 0).then_some(Doubt::Empty),
-            Some(Err(_)) => Some(Doubt::Unreadable),
-            Some(Ok(table)) => (table.epoch() < self.asked_epoch).then_some(Doubt::Earlier),
+            Some(None) => Some(Doubt::Unreadable),
+            Some(Some(table)) => (table.epoch() < self.asked_epoch).then_some(Doubt::Earlier),
         };
         self.confirmed |= self.doubt.is_none() && table.is_some();
         match table {
-            Some(Ok(table)) => drop(self.told(Arc::new(table))),
+            Some(Some(table)) => drop(self.told(Arc::new(table))),
             // Nothing yet, or nothing that this program can read: asked again later.
-            None | Some(Err(_)) => self.ask_at = now.plus_us(self.timing.again_us()),
+            None | Some(None) => self.ask_at = now.plus_us(self.timing.again_us()),
         }
     }
 }

@@ -15,6 +15,9 @@ enum Asked {
     Seal(Beat),
 }
 
+/// What seals a node that never beat: nothing that it could have sent comes after it.
+const UNBORN: Beat = Beat { generation: 1, n: 0, sealed: false };
+
 /// A node as it was seen.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
@@ -23,6 +26,8 @@ struct Seen {
     since: Now,
     /// What this watcher waits beyond its steps on the ring, if it is not the heir.
     late_us: u64,
+    /// Its register was seen to hold nothing.
+    is_empty: bool,
     /// Whether this watcher sealed it.
     mine: bool,
     asked: Option<Asked>,
@@ -69,22 +74,34 @@ impl Watch {
             if node.number == self.me {
                 continue;
             }
-            let unseen =
-                Seen { beat: None, since: now, late_us: 0, mine: false, asked: None, ask_at: Now::ZERO };
+            let unseen = Seen {
+                beat: None,
+                since: now,
+                late_us: 0,
+                is_empty: false,
+                mine: false,
+                asked: None,
+                ask_at: Now::ZERO,
+            };
             let seen = self.seen.entry(node.number).or_insert(unseen);
             if seen.asked.is_some() || now < seen.ask_at {
                 continue;
             }
+            let due = seen.since.plus_us(self.timing.wait_us);
+            let is_due = now >= due
+                && now >= due.plus_us(later_us(&self.timing, table, node.number, self.me, seen))
+                && able
+                && !table.frozen();
+            // Where nodes vote, one that never beat may have a right by an earlier table, under which there were no beats.
+            let is_unborn = seen.is_empty && node.generation == 0 && table.is_outside();
             let (asked, change) = match seen.beat {
+                None if is_due && is_unborn => {
+                    let swap = Change::Swap { expect: None, new: UNBORN.sealed().value() };
+                    (Asked::Seal(UNBORN), swap)
+                }
                 None => (Asked::Read, Change::Read),
-                Some(beat) if beat.sealed || !able || table.frozen() => continue,
+                Some(beat) if beat.sealed || !is_due => continue,
                 Some(beat) => {
-                    let due = seen.since.plus_us(self.timing.wait_us);
-                    if now < due
-                        || now < due.plus_us(later_us(&self.timing, table, node.number, self.me, seen))
-                    {
-                        continue;
-                    }
                     let swap = Change::Swap { expect: beat.value(), new: beat.sealed().value() };
                     (Asked::Seal(beat), swap)
                 }
@@ -106,6 +123,7 @@ impl Watch {
             }
             (Some(_), Outcome::Read(value) | Outcome::Differs(value)) => {
                 seen.ask_at = now.plus_us(self.timing.again_us());
+                seen.is_empty = value.is_none();
                 if let Some(beat) = Beat::of(value) {
                     self.heard(node, beat, now, rng);
                 }

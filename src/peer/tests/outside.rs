@@ -125,6 +125,25 @@ fn one_of_two_is_taken_over_by_the_other() {
     assert!(two.rights().generation() == Some(2) && store.table().unwrap().is_member(2));
 }
 
+/// A node that was taken in and never beat is no owner for ever.
+#[test]
+fn one_that_never_beat_is_taken_over_as_well() {
+    let (mut store, mut one) = (Store::default(), council(1, Some(first_table())));
+    turn(&mut one, &mut store, 0..2);
+    one.rights_mut().want(TableChange::Join(me(2)));
+    turn(&mut one, &mut store, 2..4);
+    let told = Arc::new(store.table().unwrap());
+    turn(&mut one, &mut store, 4..30);
+    assert!(store.table().unwrap().is_member(2));
+    turn(&mut one, &mut store, 30..60);
+    assert!(!store.table().unwrap().is_member(2));
+    // It was slow, and comes after all.
+    let mut two = council(2, None);
+    two.told(told, at(60));
+    turn(&mut two, &mut store, 60..64);
+    assert!(two.rights().generation() == Some(2) && store.table().unwrap().is_member(2));
+}
+
 #[test]
 fn who_founds_and_meets_a_table_asks_for_nothing() {
     let (mut store, mut one) = (Store::default(), council(1, Some(first_table())));
@@ -181,6 +200,15 @@ fn a_store_that_does_not_have_the_table_gives_no_right() {
     let mut strayed = council(1, Some(first_table()));
     turn(&mut strayed, &mut earlier, 0..20);
     assert_eq!(strayed.rights().doubt(), Some(Doubt::Unreadable));
+    // Nor is a table of nodes that vote.
+    let voted = Table::first(vec![me(1)], vec![1], Spread::Host, 0).unwrap();
+    earlier.0.insert(Register::Table, Some(Arc::from(voted.encode())));
+    let mut strayed = council(1, Some(first_table()));
+    turn(&mut strayed, &mut earlier, 0..20);
+    assert_eq!(
+        (strayed.rights().right_until(), strayed.rights().doubt()),
+        (Now::ZERO, Some(Doubt::Unreadable))
+    );
 }
 
 /// A node that votes takes no table without voters, and one whose council is outside none with them.
