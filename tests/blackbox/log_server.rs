@@ -18,6 +18,8 @@ pub struct Asked {
     pub answered_ns: i64,
     /// The address that was asked.
     pub ip: IpAddr,
+    /// Who asked.
+    pub peer: IpAddr,
     /// Its number on its connection, from 0.
     pub nth: usize,
     pub method: String,
@@ -277,7 +279,7 @@ impl Drop for LogServer {
 fn serve(mut stream: TcpStream, log: &Log, answer: &(dyn Fn(&Asked) -> Play + Send + Sync)) {
     let _ = stream.set_nodelay(true);
     let _ = stream.set_read_timeout(Some(Duration::from_millis(200)));
-    let Ok(local) = stream.local_addr() else {
+    let (Ok(local), Ok(peer)) = (stream.local_addr(), stream.peer_addr()) else {
         return;
     };
     let mut bytes = Vec::new();
@@ -305,6 +307,7 @@ fn serve(mut stream: TcpStream, log: &Log, answer: &(dyn Fn(&Asked) -> Play + Se
             at_ns: arrived.expect("a request has come"),
             answered_ns: i64::MAX,
             ip: local.ip(),
+            peer: peer.ip(),
             nth,
             method: head.split(' ').next().unwrap_or_default().to_string(),
             target: head.split(' ').nth(1).unwrap_or_default().to_string(),

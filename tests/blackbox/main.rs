@@ -110,6 +110,8 @@
 //! | `reflog`     | files of a reflog are taken as they are, and what is wrong is named  |
 //! | `query_args` | what is known of parameters is shown, and a person's word wins     |
 //! | `clocks`     | a clock that was wrong is not believed once it is right           |
+//! | `namespaces` | a network of the test's own, whose ways are cut one way or both     |
+//! | `cluster_net`| nodes that are cut off, asleep or killed ask nobody they may not, and lose nothing |
 //! | `services`   | a service manager is told the truth, and the units let a crawl run  |
 //! | `machine_tree`| a machine as files, right or wrong in one setting               |
 //! | `tuning`     | settings of the machine are told as they are, and come back as they were |
@@ -126,6 +128,7 @@ mod cases;
 mod clocks;
 mod cluster;
 mod cluster_etcd;
+mod cluster_net;
 mod codings;
 mod config_check;
 mod crash;
@@ -184,6 +187,7 @@ mod memory;
 mod monitoring;
 mod move_domain;
 mod name_server;
+mod namespaces;
 mod niceness;
 mod no_names;
 mod no_network;
