@@ -476,7 +476,7 @@ fn whoever_is_cut_off_falls_silent_is_taken_over_and_comes_back() {
 
 #[test]
 fn whoever_sleeps_for_longer_than_its_right_asks_nothing_when_it_wakes() {
-    let Some(mut world) = World::new(15, 40, 4) else { return };
+    let Some(mut world) = World::new(15, 30, 0) else { return };
     world.add_seeds(1, 0);
     world.until_asked(2 * 15);
     let known_ns = now_ns();
