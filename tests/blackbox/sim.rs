@@ -41,14 +41,93 @@ fn two_dozen_seeds_of_masters_and_their_nodes() {
     assert!(!line.contains(" 0 processes killed") && !line.contains(" 0 changes to the other"), "{line}");
 }
 
-#[test]
-fn sixteen_seeds_of_nodes_of_a_cluster() {
-    let line = sim(&["--cluster", "2..7", "--seeds", "16"]);
+/// Two hundred seeds in all, in parts that run beside each other.
+fn nodes_of_a_cluster(from: u32) -> String {
+    let line = sim(&["--cluster", "2..7", "--from", &from.to_string(), "--seeds", "25"]);
     print!("{line}");
-    assert!(line.starts_with("16 seeds from 0 in ") && line.ends_with("no promise was broken\n"), "{line}");
-    for none in [" 0 nodes killed", " 0 URLs typed", "node to node 0 times"] {
+    let begins = format!("25 seeds from {from} in ");
+    assert!(line.starts_with(&begins) && line.ends_with("no promise was broken\n"), "{line}");
+    for none in [" 0 nodes killed", " 0 URLs typed", "node to node 0 times", " 0 hosts moved"] {
         assert!(!line.contains(none), "{line}");
     }
+    line
+}
+
+#[test]
+fn nodes_of_a_cluster_from_0() {
+    nodes_of_a_cluster(0);
+}
+
+#[test]
+fn nodes_of_a_cluster_from_25() {
+    nodes_of_a_cluster(25);
+}
+
+#[test]
+fn nodes_of_a_cluster_from_50() {
+    nodes_of_a_cluster(50);
+}
+
+#[test]
+fn nodes_of_a_cluster_from_75() {
+    nodes_of_a_cluster(75);
+}
+
+#[test]
+fn nodes_of_a_cluster_from_100() {
+    nodes_of_a_cluster(100);
+}
+
+#[test]
+fn nodes_of_a_cluster_from_125() {
+    nodes_of_a_cluster(125);
+}
+
+#[test]
+fn nodes_of_a_cluster_from_150() {
+    nodes_of_a_cluster(150);
+}
+
+#[test]
+fn nodes_of_a_cluster_from_175() {
+    nodes_of_a_cluster(175);
+}
+
+/// The judge of the cluster finds what is wrong, or it would find nothing.
+#[track_caller]
+fn is_found(wrong: &str, says: &[&str]) {
+    let seeds = ["--cluster", "3..5", "--wrong", wrong, "--seeds", "40"];
+    let run = Running::start(nephila().arg("sim").args(seeds)).wait(Duration::from_secs(110));
+    assert_eq!(run.code(), 1, "nobody saw {wrong}: {}", run.text());
+    let panicked = run.stderr.lines().skip_while(|line| !line.contains("panicked at")).nth(1);
+    let why = panicked.unwrap_or_default();
+    assert!(says.iter().any(|says| why.contains(says)), "{wrong} was found by {why}");
+    assert!(run.stderr.contains(&format!("--wrong {wrong} --from ")), "it can be replayed: {}", run.stderr);
+}
+
+#[test]
+fn a_node_that_asks_too_often_is_seen() {
+    is_found("pace", &[" us after node "]);
+}
+
+#[test]
+fn an_index_that_is_lost_is_seen() {
+    is_found("index", &["once more", "never found", "nobody knows it"]);
+}
+
+#[test]
+fn copies_that_are_lost_are_seen() {
+    is_found("copies", &["once more", "never found", "nobody knows it"]);
+}
+
+#[test]
+fn pages_that_are_lost_are_seen() {
+    is_found("pages", &["cannot be read"]);
+}
+
+#[test]
+fn a_cut_that_never_heals_is_seen() {
+    is_found("cut", &["does not come to rest"]);
 }
 
 #[test]

@@ -62,6 +62,8 @@ pub(super) struct PeerDesk {
     keep_at: Now,
     /// Others are asked to vote again then.
     grow_at: Now,
+    /// The table is looked at again then, if a node of it is away: it may have left, and told nobody.
+    look_at: Now,
     /// Whether there are to be takeovers at all.
     takes_over: bool,
     /// The beat that peers were told last, and whether this node had the right then.
@@ -137,6 +139,8 @@ const PAUSE_US: u64 = 1_000_000;
 const KEEP_AGAIN_US: u64 = 1_000_000;
 /// A node without a right for so long has lost it.
 const RIGHT_LOST_US: u64 = 5_000_000;
+/// From one look at the table to the next, while a node of it is away: so long, and up to twice as long.
+const LOOK_US: u64 = 10_000_000;
 /// From one attempt to have three voters to the next.
 const GROW_US: u64 = 10_000_000;
 
@@ -184,6 +188,7 @@ impl PeerDesk {
             kept_epoch: 0,
             keep_at: Now::ZERO,
             grow_at: Now::ZERO,
+            look_at: Now::ZERO,
             takes_over,
             beat: None,
             had_right: false,
@@ -283,6 +288,7 @@ impl PeerDesk {
         }
         self.act(actions, 0);
         self.look_at_table(wires);
+        self.read_table_again(wires);
         let mut busy = !is_kept && self.is_kept();
         self.want_voters(wires);
         self.leave();
@@ -492,6 +498,22 @@ impl PeerDesk {
         }
     }
 
+    /// Whoever changes the table tells the others, unless it is stopped on the way. Nobody is asked while all are there.
+    fn read_table_again(&mut self, wires: &Wires) {
+        if self.now < self.look_at {
+            return;
+        }
+        self.look_at = self.now.plus_us(LOOK_US + self.rng.below(LOOK_US));
+        let me = self.id.number;
+        let is_away = |node: &TableNode| {
+            node.state != NodeState::Left && node.number != me && wires.peer(node.number).is_none()
+        };
+        let is_short = self.table().is_some_and(|table| table.nodes().iter().any(is_away));
+        if let Some(council) = self.council.as_mut().filter(|_| is_short) {
+            council.rights_mut().look_again();
+        }
+    }
+
     fn turn_tickets(&mut self, now: Now, ways: &mut Ways<'_>) -> bool {
         let (rights, is_kept) = (self.council.as_ref().map(Council::rights), self.is_kept());
         let owns = |partition| is_kept && rights.is_some_and(|rights| rights.owns(partition));
@@ -524,7 +546,8 @@ impl PeerDesk {
         let is_unkept = !self.is_kept();
         let is_sole = self.table().is_some_and(|table| self.takes_over && table.voters() == [self.id.number]);
         let outside = self.outside.as_ref().and_then(Outside::next_due);
-        let own = [outside, is_unkept.then_some(self.keep_at), is_sole.then_some(self.grow_at)];
+        let looks = Some(self.look_at).filter(|_| self.council.is_some());
+        let own = [outside, looks, is_unkept.then_some(self.keep_at), is_sole.then_some(self.grow_at)];
         // The end of a right is told when it comes.
         let right = Some(self.right_until().max(self.right_seen).plus_us(RIGHT_LOST_US));
         let right = right.filter(|_| self.had_right && self.right_until() < Now::NEVER);

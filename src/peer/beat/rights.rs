@@ -106,6 +106,11 @@ impl Rights {
         self.writer.told(table);
     }
 
+    /// Reads the table, as somebody may have changed it and told nobody.
+    pub fn look_again(&mut self) {
+        self.writer.look_again();
+    }
+
     /// Stops asking for partitions: the first step of handing them over. They are asked for again after [`Rights::keep`] only.
     pub fn stop(&mut self, partitions: &[Partition]) {
         self.stopped.extend(partitions);

@@ -86,6 +86,11 @@ impl TableWriter {
         later
     }
 
+    /// The table may be a later one, which nobody told: the register is read when nothing else is asked of it.
+    pub fn look_again(&mut self) {
+        self.unsure |= self.asked.is_none();
+    }
+
     /// Wants a change. False if it is wanted already, or too many are.
     pub fn want(&mut self, change: TableChange) -> bool {
         let asked = matches!(&self.asked, Some(Asked::Swap(asked, _)) if *asked == change);
