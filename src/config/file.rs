@@ -660,6 +660,7 @@ mod tests {
                     "\"down\"",
                     "\"postgres://a@b/c\"",
                     "\"https://a/b\"",
+                    "\"etcd://a:2379\"",
                 ]
                 .iter()
                 .map(|value| format!("{} = {value}", setting.name))

@@ -83,6 +83,11 @@ impl Quiet {
         self.round
     }
 
+    /// All of them.
+    pub fn asked(&self) -> impl Iterator<Item = u16> {
+        self.members.keys().copied()
+    }
+
     /// Members that have not answered in this round.
     pub fn missing(&self) -> impl Iterator<Item = u16> {
         self.members.iter().filter(|(_, rounds)| rounds.current.is_none()).map(|(node, _)| *node)

@@ -1,3 +1,4 @@
+use super::cluster::ClusterBenchArgs;
 use super::crawl::CrawlBenchArgs;
 use super::extract::ExtractBenchArgs;
 use super::feeds::FeedsBenchArgs;
@@ -44,6 +45,7 @@ enum BenchWhat {
     Stories(StoriesBenchArgs),
     Master(MasterBenchArgs),
     Extract(ExtractBenchArgs),
+    Cluster(ClusterBenchArgs),
 }
 
 impl BenchArgs {
@@ -63,6 +65,7 @@ impl BenchArgs {
             Some(BenchWhat::Stories(stories)) => stories.run(),
             Some(BenchWhat::Master(master)) => master.run(),
             Some(BenchWhat::Extract(extract)) => extract.run(),
+            Some(BenchWhat::Cluster(cluster)) => cluster.run(),
         }
     }
 }

@@ -11,6 +11,7 @@
 //! ```
 
 mod args;
+mod cluster;
 mod course;
 mod cpu;
 mod crawl;

@@ -42,6 +42,8 @@ pub(super) struct NodeStanding {
 
 /// From round to round.
 const ROUND_US: u64 = 1_000_000;
+/// A round that has not ended by then waits for somebody.
+const HELD_UP_US: u64 = 2 * ROUND_US;
 /// What a round told is too old after this.
 const STALE_US: u64 = 5 * ROUND_US;
 
@@ -123,8 +125,14 @@ impl Rounds {
             if self.asked.0 != round {
                 self.asked = (round, now);
             }
-            let missing: Vec<u16> = self.quiet.missing().collect();
-            for node in missing {
+            // While one of them does not answer no round ends; the others are asked all the same, so that what is said of them is
+            // of now.
+            let is_held_up = now.since_us(self.asked.1) >= HELD_UP_US;
+            let asked: Vec<u16> = match is_held_up {
+                true => self.quiet.asked().collect(),
+                false => self.quiet.missing().collect(),
+            };
+            for node in asked {
                 if node == self.node {
                     self.asked_by(node, round);
                 } else {

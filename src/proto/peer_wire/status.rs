@@ -36,7 +36,7 @@ pub struct Status {
     pub epoch: u64,
     /// URLs that it is still to fetch.
     pub pending: u64,
-    /// Requests that are open.
+    /// URLs that are handed out: asked for, or the next of their hosts.
     pub open: u64,
     /// URLs sent to other nodes, and those of them that were counted there.
     pub sent: u64,
