@@ -181,11 +181,19 @@ pub(super) fn cluster_of(config: &mut Config, names_feeds: bool) -> Result<Clust
         takeover_us: cluster.takeover.us(),
         request_us: 1_000 * config.spider.timeout_req.0,
         copies: cluster.copies > 0,
+        reserve_bytes: reserve_bytes(config),
         council: cluster.council.etcd().map(etcd),
         boot: Boot::Machine,
         rules: rules_of(config),
         random: random_u64(),
     })
+}
+
+/// What the segments of this node need: pages of others do not take the disk from its own.
+fn reserve_bytes(config: &Config) -> u64 {
+    let segments = 2 * config.cores.len().max(1) as u64;
+    let free = config.store.free_bytes_min.as_ref().map_or(0, |bytes| bytes.0);
+    config.store.segment_bytes.0.saturating_mul(segments).saturating_add(free)
 }
 
 fn read_key(path: &Path) -> Result<Option<ClusterKey>, Failure> {

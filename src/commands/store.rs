@@ -293,8 +293,16 @@ fn find(reader: &Reader, url: &str) -> Result<Option<(Located, Option<Document>)
 /// In the stores of other nodes of a cluster that this one has: whichever has it newest.
 fn find_of_others(data: &Path, url: &str) -> Result<Option<(Located, Option<Document>)>, Failure> {
     let mut newest: Option<(Located, Option<Document>)> = None;
+    let mut trouble = None;
     for folder in stores_of_others(data) {
-        let Some(found) = find(&Reader::open(&folder)?, url)? else { continue };
+        // One that is renamed meanwhile, or damaged, hides nothing that another has.
+        let found = Reader::open(&folder).map_err(Failure::from).and_then(|reader| find(&reader, url));
+        let Some(found) = found.unwrap_or_else(|failure| {
+            trouble = Some(failure);
+            None
+        }) else {
+            continue;
+        };
         let fetched = |(located, document): &(Located, Option<Document>)| {
             (document.is_some(), located.record.fetched_unix_ms)
         };
@@ -302,7 +310,10 @@ fn find_of_others(data: &Path, url: &str) -> Result<Option<(Located, Option<Docu
             newest = Some(found);
         }
     }
-    Ok(newest)
+    match (newest, trouble) {
+        (None, Some(failure)) => Err(failure),
+        (newest, _) => Ok(newest),
+    }
 }
 
 fn stat(reader: &Reader, json: bool) -> Result<(), Failure> {

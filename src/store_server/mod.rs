@@ -90,7 +90,7 @@ pub(crate) use record::NewRecord;
 pub(crate) use record_intake::{Fed, RecordIntake, Stored};
 pub(crate) use retention::{Retention, RetentionRules};
 pub(crate) use segment_copy::SegmentCopy;
-pub(crate) use segment_source::SegmentSource;
+pub(crate) use segment_source::{Looked, SegmentSource};
 pub(crate) use shard_share::ShardShare;
 pub(crate) use shard_store::{AppendError, Appended, ShardStore};
 pub(crate) use verify::Verified;

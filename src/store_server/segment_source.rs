@@ -6,18 +6,34 @@ use super::segment_header::SegmentHeader;
 use crate::base::u32_at;
 use crate::limits::SEGMENT_HEADER_BYTES;
 use crate::proto::record::SegmentState;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 /// The segments of a store as bytes, for a copy of it elsewhere. Of one in use only whole records are shown.
 pub struct SegmentSource {
-    data: PathBuf,
+    segments: PathBuf,
     /// What is known of each that was there at the last look.
     known: BTreeMap<u64, Known>,
+    /// Those that were there then, whatever can be said of them.
+    listed: Vec<SegmentFile>,
+    /// When the folder was changed last, if that was long enough ago to be told from the next time.
+    changed_at: Option<SystemTime>,
+}
+
+/// What a look found.
+#[derive(Debug, Default)]
+pub struct Looked {
+    /// Oldest first. One without records is none yet.
+    pub states: Vec<SegmentState>,
+    /// The numbers of all that are there.
+    pub listed: BTreeSet<u64>,
+    /// The first that the disk does not give, and why.
+    pub trouble: Option<(PathBuf, io::Error)>,
 }
 
 struct Known {
@@ -26,28 +42,55 @@ struct Known {
     state: SegmentState,
 }
 
+/// A folder that was changed within this may be changed once more without its time being another.
+const SETTLED: Duration = Duration::from_secs(1);
+
 impl SegmentSource {
     pub fn new(data: &Path) -> SegmentSource {
-        SegmentSource { data: data.to_path_buf(), known: BTreeMap::new() }
+        let segments = data.join("segments");
+        SegmentSource { segments, known: BTreeMap::new(), listed: Vec::new(), changed_at: None }
     }
 
     /// The key of its digests, without which a damaged copy tells less; 0 for none.
     pub fn key(&self) -> u64 {
-        SegmentCopy::key(&self.data)
+        self.segments.parent().map_or(0, SegmentCopy::key)
     }
 
-    /// Looks how far each segment is, oldest first. One without records is none yet. Where there is no folder at all, that is an
-    /// error, and nothing about the segments.
-    pub fn look(&mut self) -> io::Result<Vec<SegmentState>> {
-        let files = list(&self.data.join("segments"))?;
+    /// Looks how far each segment is. Where there is no folder at all, that is an error, and nothing about the segments.
+    pub fn look(&mut self) -> io::Result<Looked> {
+        let changed_at = self.segments.metadata()?.modified()?;
+        // Segments come, go, and are sealed and packed under names: where none has changed, only those in use have grown.
+        let is_same = self.changed_at == Some(changed_at);
+        if !is_same {
+            self.listed = list(&self.segments)?;
+            let is_settled = changed_at.elapsed().is_ok_and(|passed| passed >= SETTLED);
+            self.changed_at = Some(changed_at).filter(|_| is_settled);
+        }
         let mut before = std::mem::take(&mut self.known);
-        for file in &files {
-            if let Some(known) = look_at(file, before.remove(&file.number))? {
-                self.known.insert(file.number, known);
+        let mut looked = Looked::default();
+        for file in &self.listed {
+            looked.listed.insert(file.number);
+            let known = before.remove(&file.number);
+            if is_same && known.as_ref().is_some_and(|known| known.state.is_sealed) {
+                self.known.extend(known.map(|known| (file.number, known)));
+                continue;
+            }
+            match look_at(file, known) {
+                Ok(known) => self.known.extend(known.map(|known| (file.number, known))),
+                // The others are not to suffer for it.
+                Err(cause) => looked.trouble = looked.trouble.or_else(|| Some((file.path.clone(), cause))),
             }
         }
         let states = self.known.values().map(|known| known.state);
-        Ok(states.filter(|state| state.bytes > SEGMENT_HEADER_BYTES as u64).collect())
+        looked.states = states.filter(|state| state.bytes > SEGMENT_HEADER_BYTES as u64).collect();
+        Ok(looked)
+    }
+
+    /// Leaves a segment out until it is another: the disk does not give its bytes.
+    pub fn give_up(&mut self, segment: u64) {
+        if let Some(known) = self.known.get_mut(&segment) {
+            known.state = SegmentState { bytes: 0, is_sealed: true, ..known.state };
+        }
     }
 
     /// Bytes of a segment as it was at the last look, from `at` on; `None` if that is not there any more.
@@ -55,7 +98,10 @@ impl SegmentSource {
         let Some(Known { path, inode, state }) = self.known.get(&segment) else { return Ok(None) };
         let file = SegmentFile { number: segment, sealed: state.is_sealed, path: path.clone() };
         let Some((file, _)) = file.open()? else { return Ok(None) };
-        if file.metadata()?.ino() != *inode {
+        // A file that came in the place of it may have its inode.
+        let is_it = file.metadata()?.ino() == *inode
+            && (at > 0 || first_page(&file, segment)?.is_some_and(|(_, print)| print == state.print));
+        if !is_it {
             return Ok(None);
         }
         let left = usize::try_from(state.bytes.saturating_sub(at)).unwrap_or(usize::MAX);
@@ -68,7 +114,10 @@ impl SegmentSource {
 /// How far a segment is. What was known of it before is not read again.
 fn look_at(file: &SegmentFile, before: Option<Known>) -> io::Result<Option<Known>> {
     if let Some(known) = before.as_ref().filter(|known| known.state.is_sealed && known.path == file.path) {
-        let is_same = file.path.metadata().is_ok_and(|meta| meta.ino() == known.inode);
+        let is_same = file
+            .path
+            .metadata()
+            .is_ok_and(|meta| meta.ino() == known.inode && [0, meta.len()].contains(&known.state.bytes));
         if is_same {
             return Ok(before);
         }

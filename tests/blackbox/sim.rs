@@ -6,7 +6,7 @@ use std::time::Duration;
 fn sim(args: &[&str]) -> String {
     let mut command = nephila();
     command.arg("sim").args(args);
-    let run = Running::start(&mut command).wait(Duration::from_secs(110)).done();
+    let run = Running::start(&mut command).wait(Duration::from_secs(220)).done();
     let text = run.text();
     assert_eq!(text.lines().count(), 1, "{text}");
     text
@@ -96,7 +96,7 @@ fn nodes_of_a_cluster_from_175() {
 /// The judge of the cluster finds what is wrong, or it would find nothing.
 #[track_caller]
 fn is_found(wrong: &str, says: &[&str]) {
-    let seeds = ["--cluster", "3..5", "--wrong", wrong, "--seeds", "40"];
+    let seeds = ["--cluster", "3..5", "--wrong", wrong, "--seeds", "30"];
     // What is found is a panic, which is none elsewhere.
     let run = nephila().arg("sim").args(seeds).output().unwrap();
     let [text, said] = [&run.stdout, &run.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());

@@ -159,6 +159,23 @@ impl Copies {
         replace(&self.folder(node).join(UPTO), format!("{unix_s}\n").as_bytes())
     }
 
+    /// Not all pages that a node had are here any more, or it was never so.
+    pub fn forget_upto(&self, node: u16) -> io::Result<()> {
+        match fs::remove_file(self.folder(node).join(UPTO)) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(cause),
+            _ => Ok(()),
+        }
+    }
+
+    /// A node has a whole copy elsewhere: what is here of it is not needed.
+    pub fn let_go(&mut self, node: u16) -> io::Result<()> {
+        self.held.remove(&node);
+        match fs::remove_dir_all(self.folder(node)) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(cause),
+            _ => Ok(()),
+        }
+    }
+
     /// Sets the copy of a node aside that is gone, with the partitions that come to this one: nothing is added to it any more,
     /// whether that node comes back or not.
     pub fn set_aside(&mut self, node: u16, partitions: &BTreeSet<Partition>) -> io::Result<()> {

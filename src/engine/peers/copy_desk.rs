@@ -37,7 +37,12 @@ pub(super) struct CopyDesk {
     refused: Vec<(u16, u64)>,
     /// Folders that the index has, and that the disk did not let go.
     done: BTreeSet<PathBuf>,
+    /// The follower that has a whole copy, if others were told so.
+    whole_at: Option<u16>,
+    /// The last trouble that was told, and when.
+    told: Option<(String, Now)>,
     health: Arc<Health>,
+    now: Now,
 }
 
 /// What a desk is made of.
@@ -46,27 +51,34 @@ pub(super) struct CopyParts {
     pub copies: Copies,
     pub pages_out: PagesOut,
     pub folders: PageFolders,
+    /// Of the disk, for pages of this node alone.
+    pub reserve_bytes: u64,
     pub taking_over: TakingOver,
     pub health: Arc<Health>,
 }
 
+/// The same trouble is told again after this.
+const TOLD_US: u64 = 60_000_000;
 /// A follower that has not got something new for so long is behind.
 const BEHIND_US: u64 = 5_000_000;
 
 impl CopyDesk {
     pub fn new(parts: CopyParts) -> CopyDesk {
-        let CopyParts { copying, copies, pages_out, folders, taking_over, health } = parts;
+        let CopyParts { copying, copies, pages_out, folders, reserve_bytes, taking_over, health } = parts;
         CopyDesk {
             copying,
             copies,
             pages_out,
-            pages_in: PagesIn::new(folders.clone()),
+            pages_in: PagesIn::new(folders.clone(), reserve_bytes),
             folders,
             taking_over,
             is_news: true,
             refused: Vec::new(),
             done: BTreeSet::new(),
+            whole_at: None,
+            told: None,
             health,
+            now: Now::ZERO,
         }
     }
 
@@ -78,6 +90,7 @@ impl CopyDesk {
         (asks, wall): (&IndexAsks, Wall),
         wires: &mut dyn Sends,
     ) -> bool {
+        self.now = now;
         for (node, id) in self.refused.drain(..) {
             wires.send(node, &PeerWord::Copied { id, batch: 0 });
         }
@@ -86,9 +99,25 @@ impl CopyDesk {
         let kept = self.copies.turn(now, wires);
         busy |= kept.unwrap_or_else(|cause| self.failed(&cause));
         let sent = self.pages_out.turn(now, (table, me), wall, wires);
-        busy |= sent.unwrap_or_else(|cause| self.failed(&cause));
+        busy |= sent.unwrap_or_else(|cause| self.failed_to_read(&cause));
+        self.tell_former((table, me), wires);
         let kept = self.pages_in.turn(now, wires);
         busy | kept.unwrap_or_else(|cause| self.failed(&cause))
+    }
+
+    /// Nodes that were followers before have copies that are not needed, once there is a whole one.
+    fn tell_former(&mut self, (table, me): (&Table, u16), wires: &mut dyn Sends) {
+        let known = self.copying.behind_since().filter(|(_, (_, is_whole))| *is_whole);
+        let follower = known.map(|(node, _)| node).filter(|_| self.pages_out.behind_since().1);
+        if follower.is_none() || self.whole_at == follower {
+            return;
+        }
+        self.whole_at = follower;
+        for node in table.nodes().iter().map(|node| node.number) {
+            if node != me && Some(node) != follower && wires.is_linked(node) {
+                wires.send(node, &PeerWord::PagesAsk { id: 0, stores: Vec::new() });
+            }
+        }
     }
 
     /// A node has this one keep what it knows. Whoever is not the next one on the ring by this table may be so by that of the node.
@@ -122,14 +151,26 @@ impl CopyDesk {
         if let PeerWord::PagesHeld { id, is_all, is_refused, held } = word {
             return self.pages_out.held(node, *id, (*is_all, *is_refused), held);
         }
-        // What was its copy is this node's now.
+        // What was its copy is this node's now; or this one does not know yet that it is back.
         if is_gone(table, node) {
+            if let PeerWord::PagesAsk { id, .. } = word {
+                self.pages_in.refuse(node, *id);
+            }
             return;
         }
         let kept = match word {
+            // It has a whole copy elsewhere.
+            PeerWord::PagesAsk { stores, .. } if stores.is_empty() => {
+                self.pages_in.end(node);
+                self.copies.let_go(node)
+            }
             PeerWord::PagesAsk { id, stores } => self.pages_in.asked(node, *id, stores),
             PeerWord::Pages { id, store, piece } => self.pages_in.take(node, *id, *store, piece),
-            PeerWord::PagesGone { id, store, segments } => self.pages_in.gone(node, *id, *store, segments),
+            // Until it is said again that all are here: what was let go may be what others came in the place of.
+            PeerWord::PagesGone { id, store, segments } if self.pages_in.is_of(node, *id) => {
+                let forgotten = self.copies.forget_upto(node);
+                forgotten.and_then(|()| self.pages_in.gone(node, *id, *store, segments))
+            }
             PeerWord::PagesUpto { id, unix_s } if self.pages_in.is_of(node, *id) => {
                 self.copies.keep_upto(node, *unix_s)
             }
@@ -243,10 +284,24 @@ impl CopyDesk {
         self.is_news
     }
 
-    /// The disk refuses what others know; they begin anew.
-    fn failed(&self, cause: &io::Error) -> bool {
-        let text = format!("{}: {cause}", Copies::FOLDER);
-        self.health.tell(Event::ClusterFiles, vec![("cause", cause.to_string().into())], text);
+    /// The disk refuses what others have; they begin anew.
+    fn failed(&mut self, cause: &io::Error) -> bool {
+        self.tell(format!("{}: {cause}", Copies::FOLDER), cause)
+    }
+
+    /// The disk does not give pages of this node: they are on one disk alone.
+    fn failed_to_read(&mut self, cause: &io::Error) -> bool {
+        self.tell(format!("pages cannot be copied to another node: {cause}"), cause)
+    }
+
+    /// Tells of trouble, and of the same once in a while.
+    fn tell(&mut self, text: String, cause: &io::Error) -> bool {
+        let is_old = |(told, at): &(String, Now)| *told == text && self.now.since_us(*at) < TOLD_US;
+        if !self.told.as_ref().is_some_and(is_old) {
+            let fields = vec![("cause", cause.to_string().into())];
+            self.health.tell(Event::ClusterFiles, fields, text.clone());
+            self.told = Some((text, self.now));
+        }
         false
     }
 }

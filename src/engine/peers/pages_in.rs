@@ -11,6 +11,8 @@ use std::io;
 /// The pages of other nodes, on the disk of this one.
 pub(super) struct PagesIn {
     folders: PageFolders,
+    /// So much of the disk is for this node alone.
+    reserve_bytes: u64,
     of: BTreeMap<u16, Copied>,
     sync_at: Now,
 }
@@ -30,8 +32,8 @@ struct Copied {
 const SYNC_US: u64 = 100_000;
 
 impl PagesIn {
-    pub fn new(folders: PageFolders) -> PagesIn {
-        PagesIn { folders, of: BTreeMap::new(), sync_at: Now::ZERO }
+    pub fn new(folders: PageFolders, reserve_bytes: u64) -> PagesIn {
+        PagesIn { folders, reserve_bytes, of: BTreeMap::new(), sync_at: Now::ZERO }
     }
 
     /// A node wants to know what is here of its stores.
@@ -54,7 +56,7 @@ impl PagesIn {
         else {
             return Ok(());
         };
-        let taken = copied.take(store, piece);
+        let taken = copied.take(store, piece, self.reserve_bytes);
         copied.is_unsynced = true;
         copied.is_refused |= !matches!(taken, Ok(true));
         taken.map(drop)
@@ -64,6 +66,13 @@ impl PagesIn {
     pub fn gone(&mut self, node: u16, id: u64, store: StoreName, segments: &[u64]) -> io::Result<()> {
         let copied = self.of.get_mut(&node).filter(|copied| copied.id == id);
         copied.and_then(|copied| copied.stores.get_mut(&store)).map_or(Ok(()), |copy| copy.remove(segments))
+    }
+
+    /// A node is told that nothing is kept for it now: it asks again later.
+    pub fn refuse(&mut self, node: u16, id: u64) {
+        let copied =
+            Copied { id, stores: BTreeMap::new(), is_asked: true, is_refused: true, is_unsynced: false };
+        self.of.insert(node, copied);
     }
 
     /// Whether a node speaks of what it was told.
@@ -118,10 +127,10 @@ fn open(
 }
 
 impl Copied {
-    fn take(&mut self, store: StoreName, piece: &SegmentPiece<'_>) -> io::Result<bool> {
+    fn take(&mut self, store: StoreName, piece: &SegmentPiece<'_>, reserve_bytes: u64) -> io::Result<bool> {
         let Some(copy) = self.stores.get_mut(&store) else { return Ok(false) };
         let (free, total) = copy.free_bytes()?;
-        if free < free_bytes_min(total) + piece.bytes.len() as u64 {
+        if free < free_bytes_min(total).max(reserve_bytes) + piece.bytes.len() as u64 {
             return Err(io::ErrorKind::StorageFull.into());
         }
         copy.put(piece)

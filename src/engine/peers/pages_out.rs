@@ -5,8 +5,8 @@ use crate::limits::{PAGE_PIECE_BYTES_MAX, PAGES_UNCOUNTED_BYTES_MAX, SEGMENTS_PE
 use crate::peer::{NodeState, Table, next_on_ring};
 use crate::proto::peer_wire::{CopiedStore, PeerWord, StoreName};
 use crate::proto::record::{SegmentPiece, SegmentState};
-use crate::store_server::SegmentSource;
-use std::collections::{BTreeMap, VecDeque};
+use crate::store_server::{Looked, SegmentSource};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::path::PathBuf;
 
@@ -45,7 +45,13 @@ struct Talk {
     held: BTreeMap<(StoreName, u64), SegmentState>,
     /// What the stores had at the last look, and when that was.
     found: BTreeMap<(StoreName, u64), SegmentState>,
+    /// All that were there, also those of which nothing can be said.
+    listed: BTreeSet<(StoreName, u64)>,
     looked_at: Option<Now>,
+    /// The first of them that the disk did not give, and why.
+    trouble: Option<(PathBuf, io::Error)>,
+    /// The follower had no room: what is not needed goes before anything comes.
+    is_short: bool,
     /// What of it is to be sent, and how far the first of it is.
     queue: VecDeque<(StoreName, u64)>,
     at: Option<u64>,
@@ -129,7 +135,10 @@ impl PagesOut {
             self.refusals = 0;
             self.safe_at = self.safe_at.max(Some(at));
         }
-        Ok(moved)
+        match talk.trouble.take() {
+            Some((path, cause)) => Err(io::Error::new(cause.kind(), format!("{}: {cause}", path.display()))),
+            None => Ok(moved),
+        }
     }
 
     fn rest(&mut self, now: Now) {
@@ -141,7 +150,7 @@ impl PagesOut {
     fn ask(&mut self, to: u16, now: Now, wires: &mut dyn Sends) -> io::Result<()> {
         let source = |(name, folder): (StoreName, PathBuf)| (name, SegmentSource::new(&folder));
         let stores = self.folders.stores()?.into_iter().map(source).collect();
-        let talk = Talk::new(self.next, to, stores, now);
+        let talk = Talk::new(self.next, to, stores, (self.refusals > 0, now));
         let name =
             |(name, source): (&StoreName, &SegmentSource)| CopiedStore { name: *name, key: source.key() };
         let stores = talk.stores.iter().map(name).collect();
@@ -190,7 +199,12 @@ impl PagesOut {
 }
 
 impl Talk {
-    fn new(id: u64, to: u16, stores: BTreeMap<StoreName, SegmentSource>, now: Now) -> Talk {
+    fn new(
+        id: u64,
+        to: u16,
+        stores: BTreeMap<StoreName, SegmentSource>,
+        (is_short, now): (bool, Now),
+    ) -> Talk {
         Talk {
             id,
             to,
@@ -198,7 +212,10 @@ impl Talk {
             is_told: false,
             held: BTreeMap::new(),
             found: BTreeMap::new(),
+            listed: BTreeSet::new(),
             looked_at: None,
+            trouble: None,
+            is_short,
             queue: VecDeque::new(),
             at: None,
             flying: VecDeque::new(),
@@ -241,7 +258,7 @@ impl Talk {
         }
         if self.is_idle() && now >= self.look_at {
             self.end_round(now, wall, wires);
-            self.look(folders, now)?;
+            self.look(folders, now, wires)?;
         }
         self.send(wires)
     }
@@ -249,33 +266,58 @@ impl Talk {
     /// The follower has what was found at the last look: what it has beyond that is not there any more.
     fn end_round(&mut self, now: Now, wall: Wall, wires: &mut dyn Sends) {
         let Some(looked_at) = self.looked_at else { return };
-        let mut gone: BTreeMap<StoreName, Vec<u64>> = BTreeMap::new();
-        for (store, segment) in self.held.keys().filter(|key| !self.found.contains_key(key)) {
-            gone.entry(*store).or_default().push(*segment);
-        }
-        for (store, segments) in gone {
-            for segments in segments.chunks(SEGMENTS_PER_WORD_MAX) {
-                let word = PeerWord::PagesGone { id: self.id, store, segments: segments.to_vec() };
-                wires.send(self.to, &word);
-            }
-        }
-        self.held.retain(|key, _| self.found.contains_key(key));
-        if self.told_at.is_none_or(|told_at| now.since_us(told_at) >= UPTO_US) {
+        let is_gone = self.let_go(wires);
+        if is_gone || self.told_at.is_none_or(|told_at| now.since_us(told_at) >= UPTO_US) {
             self.told_at = Some(now);
             let unix_s = u32::try_from(wall.unix_ms(looked_at) / 1_000).unwrap_or(u32::MAX);
             wires.send(self.to, &PeerWord::PagesUpto { id: self.id, unix_s });
         }
     }
 
-    fn look(&mut self, folders: &PageFolders, now: Now) -> io::Result<()> {
+    /// What the follower has and is not there any more goes. True if there was such.
+    fn let_go(&mut self, wires: &mut dyn Sends) -> bool {
+        let mut gone: BTreeMap<StoreName, Vec<u64>> = BTreeMap::new();
+        for (store, segment) in self.held.keys().filter(|key| !self.listed.contains(key)) {
+            gone.entry(*store).or_default().push(*segment);
+        }
+        self.held.retain(|key, _| self.listed.contains(key));
+        let is_gone = !gone.is_empty();
+        gone.into_iter().for_each(|(store, segments)| self.say_gone(store, &segments, wires));
+        is_gone
+    }
+
+    fn say_gone(&self, store: StoreName, segments: &[u64], wires: &mut dyn Sends) {
+        for segments in segments.chunks(SEGMENTS_PER_WORD_MAX) {
+            let word = PeerWord::PagesGone { id: self.id, store, segments: segments.to_vec() };
+            wires.send(self.to, &word);
+        }
+    }
+
+    fn look(&mut self, folders: &PageFolders, now: Now, wires: &mut dyn Sends) -> io::Result<()> {
         // The follower was not told of the pages of a node that is gone since: the next talk has them.
         self.is_over = folders.stores()?.len() != self.stores.len();
         if self.is_over {
             return Ok(());
         }
-        self.found.clear();
+        (self.found, self.listed) = (BTreeMap::new(), BTreeSet::new());
         for (name, source) in &mut self.stores {
-            self.found.extend(source.look()?.into_iter().map(|state| ((*name, state.segment), state)));
+            let Looked { states, listed, trouble } = source.look()?;
+            self.found.extend(states.into_iter().map(|state| ((*name, state.segment), state)));
+            self.listed.extend(listed.into_iter().map(|segment| (*name, segment)));
+            self.trouble = self.trouble.take().or(trouble);
+        }
+        if std::mem::take(&mut self.is_short) {
+            self.let_go(wires);
+        }
+        // One in use that has the number of another, which is there: nobody would read it until it is sealed.
+        let is_other = |(key, found): (&(StoreName, u64), &SegmentState)| {
+            let held = self.held.get(key)?;
+            (!found.is_sealed && held.print != found.print).then_some(*key)
+        };
+        let others: Vec<(StoreName, u64)> = self.found.iter().filter_map(is_other).collect();
+        for key in others {
+            self.held.remove(&key);
+            self.say_gone(key.0, &[key.1], wires);
         }
         let is_new = |(key, state): &(&(StoreName, u64), &SegmentState)| self.held.get(key) != Some(state);
         self.queue = self.found.iter().filter(is_new).map(|(key, _)| *key).collect();
@@ -294,18 +336,28 @@ impl Talk {
                 break;
             }
             let Some(found) = self.found.get(&(store, segment)).copied() else { break };
-            let held = self.held.get(&(store, segment)).filter(|held| held.print == found.print);
+            // What is sealed there and is not the same is sent from the beginning.
+            let is_base = |held: &&SegmentState| held.print == found.print && !held.is_sealed;
+            let held = self.held.get(&(store, segment)).filter(is_base);
             // More than there is was never whole there.
             let from = held.map_or(0, |held| held.bytes.min(found.bytes));
             let at = *self.at.get_or_insert(from);
-            let read = match self.stores.get(&store) {
-                Some(source) => source.read(segment, at, PAGE_PIECE_BYTES_MAX)?,
-                None => None,
-            };
-            let Some(bytes) = read else {
+            let Some(source) = self.stores.get_mut(&store) else { break };
+            let bytes = match source.read(segment, at, PAGE_PIECE_BYTES_MAX) {
+                Ok(Some(bytes)) => bytes,
                 // It was packed or removed: what there is now is found by the next look.
-                (self.queue, self.at, self.looked_at) = (VecDeque::new(), None, None);
-                break;
+                Ok(None) => {
+                    (self.queue, self.at, self.looked_at) = (VecDeque::new(), None, None);
+                    break;
+                }
+                // It stays out, and the others go on.
+                Err(cause) => {
+                    source.give_up(segment);
+                    self.trouble = Some((PathBuf::from(format!("segment {segment}")), cause));
+                    self.queue.pop_front();
+                    (self.at, self.looked_at) = (None, None);
+                    continue;
+                }
             };
             let upto = at + bytes.len() as u64;
             let is_end = upto == found.bytes;

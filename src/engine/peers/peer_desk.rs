@@ -433,6 +433,9 @@ impl PeerDesk {
             let text =
                 format!("this node has left its cluster: everything is with others{but}; it can be stopped");
             self.health.tell(Event::ClusterLeft, Vec::new(), text);
+        } else {
+            // What comes meanwhile is to be copied, too.
+            self.idle_since = None;
         }
     }
 

@@ -72,6 +72,8 @@ pub struct ClusterTold {
     pub copies: bool,
     /// Who keeps the table and the beats; `None` for the nodes themselves.
     pub council: Option<Box<dyn OutsideCouncil>>,
+    /// So much of the disk stays free of what others have copied here.
+    pub reserve_bytes: u64,
     /// A digest of the rules that every node has to have.
     pub rules: u64,
     /// The clock that it has in common with the process before it.
@@ -193,7 +195,9 @@ impl PeersSetup {
         let folders = PageFolders::new(&self.directory);
         let pages_out = PagesOut::new(self.told.copies, self.id.starts, folders.clone());
         let (copies, health) = (Copies::open(&self.directory), health.clone());
-        let parts = CopyParts { copying, copies, pages_out, folders, taking_over, health: health.clone() };
+        let (reserve_bytes, told) = (self.told.reserve_bytes, health.clone());
+        let parts =
+            CopyParts { copying, copies, pages_out, folders, reserve_bytes, taking_over, health: told };
         let copies = CopyDesk::new(parts);
         let (founding, share, me) = (self.founding()?, self.share(), self.id.number);
         let keeping = ShareKeeping::new(self.told.partition_seed, me, Some(share), self.stopped.clone());

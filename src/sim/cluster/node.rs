@@ -110,6 +110,7 @@ impl Surroundings<'_> {
             takeover_us: plan.takeover_us,
             request_us: 1_000 * plan.web.config.spider.timeout_req.0,
             copies: plan.copies,
+            reserve_bytes: 0,
             council: self.etcd.map(|etcd| etcd.port(plan.clocks[number].0)),
             boot: Boot::Simulated,
             rules: 1,

@@ -405,9 +405,6 @@ impl ClusterWorld {
         self.report.lost += 1;
         std::fs::remove_dir_all(node_folder(self.folder.path(), number)).expect("it has a folder");
         let (node, view) = (self.numbers[number], self.views[number].take());
-        if let Some(wrong) = self.plan.wrong {
-            wrong.when_lost(self.folder.path(), self.plan.nodes, node);
-        }
         self.lost_disk = Some((node, number, view, self.viewed_at[number]));
         (self.numbers[number], self.epochs[number], self.died_busy[number]) = (0, 0, false);
         // What was typed there may be known to nobody.
@@ -432,7 +429,7 @@ impl ClusterWorld {
         self.died_busy[number] = stats.pending + stats.handed_out > 0;
         drop(node);
         if let Some(wrong) = self.plan.wrong {
-            wrong.when_killed(self.folder.path(), number);
+            wrong.when_killed(self.folder.path(), self.plan.nodes, (number, self.numbers[number]));
         }
         // What it did just before it stood still is not on its disk, however long it did so.
         let is_fresh = now.since_us(was_stalled) < DURABLE_US;
@@ -547,6 +544,17 @@ impl ClusterWorld {
             panic!("it does not come to rest: {left:?}, {ready} of {} are ready: {views:?}", self.plan.nodes);
         }
         let count = self.gone.iter().filter(|is_gone| !**is_gone).count();
+        let is_whole = |view: &ClusterView| view.copy.as_ref().is_none_or(|copy| copy.in_step);
+        let drains = |view: &ClusterView| {
+            let of_itself = view.nodes.iter().find(|node| node.number == view.node);
+            // A voter stays.
+            let goes = of_itself.is_some_and(|node| node.membership == "draining");
+            goes && !view.voters.contains(&view.node) && view.members().count() > 1
+        };
+        let mut views = self.nodes.iter().flatten().map(|node| node.report.get());
+        if !views.all(|view| is_whole(&view) && !drains(&view)) {
+            return false;
+        }
         self.is_calm && is_all_typed && self.lose_at.is_none() && self.drain_at.is_none() && ready == count
     }
 

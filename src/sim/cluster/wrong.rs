@@ -11,7 +11,7 @@ pub enum Wrong {
     Clocks,
     /// A node that is killed loses its index: URLs that were found.
     Index,
-    /// With the disk of a node, what others have of its knowledge goes: pages that are asked for once.
+    /// With a node that is killed, what others have of its knowledge goes: pages that are asked for once.
     Copies,
     /// The pages of nodes that are gone go: what counts can be read.
     Pages,
@@ -41,24 +41,16 @@ impl Wrong {
         Wrong::ALL.into_iter().find(|wrong| wrong.name() == name)
     }
 
-    /// A node was killed.
-    pub fn when_killed(self, folder: &Path, node: usize) {
+    /// A node was killed, which has a number.
+    pub fn when_killed(self, folder: &Path, nodes: usize, (node, number): (usize, u16)) {
         let own = node_folder(folder, node);
         let gone = match self {
             Wrong::Index => own.join("index"),
             Wrong::Council => own.join("cluster/council"),
+            Wrong::Copies => return forget_known(folder, nodes, number),
             _ => return,
         };
         let _ = fs::remove_dir_all(gone);
-    }
-
-    /// The disk of a node is lost, which had a number.
-    pub fn when_lost(self, folder: &Path, nodes: usize, number: u16) {
-        for node in (0..nodes).filter(|_| self == Wrong::Copies) {
-            let copy = node_folder(folder, node).join("copies").join(number.to_string());
-            let _ =
-                fs::remove_file(copy.join("known")).and_then(|()| fs::remove_file(copy.join("known.new")));
-        }
     }
 
     /// All is done.
@@ -69,6 +61,15 @@ impl Wrong {
             for copy in copies.filter(|copy| copy.path().extension().is_some_and(|name| name == "pages")) {
                 let _ = fs::remove_dir_all(copy.path());
             }
+        }
+    }
+}
+
+fn forget_known(folder: &Path, nodes: usize, number: u16) {
+    for node in 0..nodes {
+        let copy = node_folder(folder, node).join("copies").join(number.to_string());
+        for name in ["known", "known.new"] {
+            let _ = fs::remove_file(copy.join(name));
         }
     }
 }

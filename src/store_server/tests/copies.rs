@@ -36,7 +36,7 @@ impl Copied {
 
     /// Copies so many pieces. True if everything is there that the store had.
     pub fn go_on(&mut self, pieces: usize) -> bool {
-        let found = self.from.look().unwrap();
+        let found = self.from.look().unwrap().states;
         let mut left = pieces;
         for state in &found {
             let held = self.to.held().unwrap().into_iter().find(|held| held.segment == state.segment);
@@ -78,7 +78,7 @@ fn a_piece_that_does_not_follow_is_not_taken() {
     store.segment(&[("http://h/1", &long), ("http://h/2", b"two")]);
     let copy = TestDir::new("follows-copy");
     let (mut from, mut to) = (SegmentSource::new(store.path()), SegmentCopy::open(&copy.0).unwrap());
-    let state = from.look().unwrap()[0];
+    let state = from.look().unwrap().states[0];
     let bytes = from.read(state.segment, 0, usize::MAX).unwrap().unwrap();
     let piece = |range: std::ops::Range<usize>, upto: SegmentState| {
         let upto = SegmentState { bytes: range.end as u64, ..upto };

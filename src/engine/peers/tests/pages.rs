@@ -11,8 +11,9 @@ use crate::proto::partition::Spread;
 use crate::proto::peer_wire::{FrameBuffer, PeerWord};
 use crate::proto::record::{HttpCode, ResultCode};
 use crate::store_server::{DataDir, Keeper, Medium, NewRecord, Reader, ShardStore, StoreRules};
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 struct Stage(PathBuf);
 
@@ -37,9 +38,18 @@ impl Drop for Stage {
 
 /// Stores pages of so many bytes that no compressor makes smaller.
 fn store(data: &Path, urls: &[&str], bytes: usize) {
+    let (mut keeper, mut shard) = store_open(data, urls, bytes);
+    shard.finish();
+    keeper.close().unwrap();
+}
+
+/// The same, and the segment is in use.
+fn store_open(data: &Path, urls: &[&str], bytes: usize) -> (Keeper, ShardStore) {
     let rules = StoreRules::of_size(8 << 20);
     let mut keeper = Keeper::new(Medium::Directory(DataDir::open(data).unwrap()), rules, 1);
-    keeper.prepare(0).unwrap();
+    // A segment is told from another one by when it was made.
+    let made = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
+    keeper.prepare(made).unwrap();
     let mut shard = ShardStore::new(keeper.share(0));
     let mut rng = crate::base::Rng::new(7);
     for url in urls {
@@ -61,10 +71,9 @@ fn store(data: &Path, urls: &[&str], bytes: usize) {
             head_len: 0,
         };
         shard.append(&record).unwrap();
-        keeper.turn(0).unwrap();
+        keeper.turn(made).unwrap();
     }
-    shard.finish();
-    keeper.close().unwrap();
+    (keeper, shard)
 }
 
 /// What was said, as it was said.
@@ -115,7 +124,7 @@ impl Pair {
         };
         Pair {
             out: PagesOut::new(true, 1, PageFolders::new(&stage.node(1))),
-            into: PagesIn::new(PageFolders::new(&stage.node(2))),
+            into: PagesIn::new(PageFolders::new(&stage.node(2)), 0),
             table: Table::first(vec![node(1), node(2)], vec![1], Spread::Domain, 9).unwrap(),
             to: Line::default(),
             back: Line::default(),
@@ -205,6 +214,45 @@ fn a_copy_goes_on_where_it_was_over_another_link_and_by_another_process() {
     pair.finish();
     assert!(!has(&copy, "http://a/1") && has(&copy, "http://a/4"));
     assert!(pair.upto_s >= 1_800_000_001, "{}", pair.upto_s);
+}
+
+#[test]
+fn a_number_that_is_used_again_is_of_another_segment() {
+    let stage = Stage::new("again");
+    store(&stage.node(1), &["http://a/old"], 1 << 10);
+    let copy = stage.node(2).join("copies/1");
+    let mut pair = Pair::new(&stage);
+    pair.finish();
+    // Everything is dropped, and the first segment is the first once more.
+    fs::remove_dir_all(stage.node(1).join("segments")).unwrap();
+    let in_use = store_open(&stage.node(1), &["http://a/new"], 1 << 10);
+    pair.finish();
+    assert!(has(&copy, "http://a/new") && !has(&copy, "http://a/old"));
+    drop(in_use);
+}
+
+#[test]
+fn a_copy_outlasts_damage_of_what_it_is_a_copy_of() {
+    let stage = Stage::new("damage");
+    store(&stage.node(1), &["http://a/1"], 1 << 10);
+    store(&stage.node(1), &["http://a/2"], 1 << 10);
+    let copy = stage.node(2).join("copies/1");
+    Pair::new(&stage).finish();
+    // Its first page cannot be read, so that it is not known which segment it is; it is there all the same.
+    let first = stage.node(1).join("segments/0000000001-000.seg");
+    let mut bytes = fs::read(&first).unwrap();
+    bytes[0] ^= 1;
+    fs::write(&first, bytes).unwrap();
+    // And the copy of another has lost its end.
+    let second = copy.join("segments/0000000002-000.seg");
+    let whole = fs::metadata(&second).unwrap().len();
+    File::options().write(true).open(&second).unwrap().set_len(whole - 8).unwrap();
+    store(&stage.node(1), &["http://a/3"], 1 << 10);
+    let mut pair = Pair::new(&stage);
+    pair.finish();
+    pair.finish();
+    assert!(["http://a/1", "http://a/2", "http://a/3"].iter().all(|url| has(&copy, url)));
+    assert_eq!(fs::metadata(&second).unwrap().len(), whole);
 }
 
 #[test]
