@@ -392,6 +392,10 @@ impl ClusterWorld {
             self.report.drained += 1;
             self.kill(number, Now::NEVER, now);
             (self.start_at[number], self.gone[number]) = (None, true);
+            // What was to be typed there is typed elsewhere.
+            for typed in self.typed.iter_mut().filter(|(_, node, _)| *node == number) {
+                *typed = (typed.0.min(now), 0, typed.2);
+            }
             if self.plan.copies {
                 let folder = node_folder(self.folder.path(), number);
                 std::fs::remove_dir_all(folder).expect("it has a folder");
