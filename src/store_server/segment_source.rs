@@ -12,17 +12,12 @@ use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 /// The segments of a store as bytes, for a copy of it elsewhere. Of one in use only whole records are shown.
 pub struct SegmentSource {
     segments: PathBuf,
     /// What is known of each that was there at the last look.
     known: BTreeMap<u64, Known>,
-    /// Those that were there then, whatever can be said of them.
-    listed: Vec<SegmentFile>,
-    /// When the folder was changed last, if that was long enough ago to be told from the next time.
-    changed_at: Option<SystemTime>,
 }
 
 /// What a look found.
@@ -42,13 +37,9 @@ struct Known {
     state: SegmentState,
 }
 
-/// A folder that was changed within this may be changed once more without its time being another.
-const SETTLED: Duration = Duration::from_secs(1);
-
 impl SegmentSource {
     pub fn new(data: &Path) -> SegmentSource {
-        let segments = data.join("segments");
-        SegmentSource { segments, known: BTreeMap::new(), listed: Vec::new(), changed_at: None }
+        SegmentSource { segments: data.join("segments"), known: BTreeMap::new() }
     }
 
     /// The key of its digests, without which a damaged copy tells less; 0 for none.
@@ -58,24 +49,12 @@ impl SegmentSource {
 
     /// Looks how far each segment is. Where there is no folder at all, that is an error, and nothing about the segments.
     pub fn look(&mut self) -> io::Result<Looked> {
-        let changed_at = self.segments.metadata()?.modified()?;
-        // Segments come, go, and are sealed and packed under names: where none has changed, only those in use have grown.
-        let is_same = self.changed_at == Some(changed_at);
-        if !is_same {
-            self.listed = list(&self.segments)?;
-            let is_settled = changed_at.elapsed().is_ok_and(|passed| passed >= SETTLED);
-            self.changed_at = Some(changed_at).filter(|_| is_settled);
-        }
+        let files = list(&self.segments)?;
         let mut before = std::mem::take(&mut self.known);
         let mut looked = Looked::default();
-        for file in &self.listed {
+        for file in &files {
             looked.listed.insert(file.number);
-            let known = before.remove(&file.number);
-            if is_same && known.as_ref().is_some_and(|known| known.state.is_sealed) {
-                self.known.extend(known.map(|known| (file.number, known)));
-                continue;
-            }
-            match look_at(file, known) {
+            match look_at(file, before.remove(&file.number)) {
                 Ok(known) => self.known.extend(known.map(|known| (file.number, known))),
                 // The others are not to suffer for it.
                 Err(cause) => looked.trouble = looked.trouble.or_else(|| Some((file.path.clone(), cause))),

@@ -69,6 +69,8 @@ struct Talk {
 /// The stores are looked at this often, and less often where nothing is new.
 const LOOK_US: u64 = 200_000;
 const LOOK_US_MAX: u64 = 2_000_000;
+/// The same, for each segment that there is.
+const LOOK_US_PER_SEGMENT: u64 = 20;
 /// The follower keeps it on its disk, which need not be often.
 const UPTO_US: u64 = 10_000_000;
 /// After a refusal, and how often that is doubled.
@@ -323,7 +325,9 @@ impl Talk {
         self.queue = self.found.iter().filter(is_new).map(|(key, _)| *key).collect();
         self.looked_at = Some(now);
         self.pause_us = if self.queue.is_empty() { (2 * self.pause_us).min(LOOK_US_MAX) } else { LOOK_US };
-        self.look_at = now.plus_us(self.pause_us);
+        // A look at many segments takes a while: this thread has other things to do.
+        let pause_us = self.pause_us.max(LOOK_US_PER_SEGMENT * self.listed.len() as u64);
+        self.look_at = now.plus_us(pause_us);
         Ok(())
     }
 
