@@ -247,10 +247,10 @@ pub const TABLE_CHANGES_MAX: usize = 64;
 pub const TICKETS_KEPT_MAX: usize = 1 << 20;
 pub const TICKET_WAITERS_MAX: usize = 1_024;
 pub const TICKET_LINE_BYTES_MAX: usize = 1_024;
-/// Tickets that one word from node to node wants, lends or gives back, and bytes of a host that one is for (a name has 253, and
-/// may end in a dot).
+/// Tickets that one word from node to node wants, lends or gives back, and bytes of a host that one is for, with its scheme and
+/// port (a name has 253, and may end in a dot).
 pub const TICKETS_PER_WORD_MAX: usize = 500;
-pub const TICKET_HOST_BYTES_MAX: usize = 255;
+pub const TICKET_HOST_BYTES_MAX: usize = 268;
 
 /// After the first interrupt open fetches may take this long to end.
 pub const DRAIN_US: u64 = 5_000_000;

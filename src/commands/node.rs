@@ -43,7 +43,7 @@ pub struct ClusterFlags {
     /// The key file of the cluster: whoever has it may join [default: cluster.key in the data directory]
     #[arg(long, value_name = "FILE", help_heading = CLUSTER)]
     key: Option<PathBuf>,
-    /// What keeps URLs together on one node: domain or host; the first node decides
+    /// What keeps URLs together on one node: domain, host, or url for one site on all nodes; the first node decides
     #[arg(long, value_name = "WHAT", help_heading = CLUSTER)]
     spread: Option<Spread>,
     /// This node's share of the web, in relation to the weights of the others [default: 100]
@@ -120,10 +120,6 @@ pub(super) fn cluster_of(config: &mut Config, names_feeds: bool) -> Result<Clust
         return Err(Failure::Usage(format!(
             "a node of a cluster does not {what}: run nephila crawl for that"
         )));
-    }
-    if config.cluster.spread == Spread::Url {
-        let text = "one site cannot be spread over nodes yet, as they would have to share its pace: use --spread domain or host";
-        return Err(Failure::Usage(text.to_string()));
     }
     if config.cluster.council != CouncilPlace::Peers && config.cluster.takeover == Takeover::Never {
         let text = "with --takeover never nobody is taken over, so that there is nothing to ask an etcd for: give a time, or leave --council away";

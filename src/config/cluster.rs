@@ -20,7 +20,7 @@ settings! {
         join: Vec<PeerAddress> = Vec::new();
         /// The key file of the cluster, as `--key` says: whoever has it may join. Unset, `cluster.key` in the data directory.
         key: Option<PathBuf> = None;
-        /// What keeps URLs together on one node, as `--spread` says: "domain" or "host". The first node decides.
+        /// What keeps URLs together on one node, as `--spread` says: "domain", "host" or "url". The first node decides.
         spread: Spread = Spread::default();
         /// This node's share of the web, in relation to the weights of the others, as `--weight` says.
         weight: u16 = 100, in 1 to 10_000;

@@ -27,8 +27,8 @@ impl UrlServer {
                 }
                 self.hosts.address_mut(address).handed_out(&self.config.ip, now);
                 self.hosts[slot].pace.asked(&self.config.host, now);
-                self.readiness.asked(address, now);
-                order.send_by = self.readiness.send_by(address);
+                self.readiness.asked(slot, address, now);
+                order.send_by = self.readiness.send_by(slot, address);
             }
             self.settle(slot, now);
             self.readiness.wake_address(&mut self.hosts, address, now);

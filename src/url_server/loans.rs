@@ -1,11 +1,13 @@
-use super::host_table::Journal;
+use super::host_table::{Hosts, Journal, WaitsIn};
 use super::niceness::Pace;
 use super::server::UrlServer;
 use crate::base::{Now, Wall};
+use crate::proto::peer_wire::TicketKey;
 use std::net::IpAddr;
 
-/// What a node of a cluster may ask: nothing once its right is over, and an address only while that is lent to it. The table
-/// is beside that of the addresses and has its slots, so that a crawl without a cluster has nothing of it.
+/// What a node of a cluster may ask: nothing once its right is over, and an address only while that is lent to it. Where one host
+/// may have URLs at many nodes, it is lent likewise, and before its address is. The tables are beside those of addresses and
+/// hosts and have their slots, so that a crawl without a cluster has nothing of it.
 ///
 /// ```text
 ///   not wanted ── a host may send, or may soon ──► wanted ── lend ──► lent until … ── nothing open, nobody waits, ──► not wanted
@@ -17,17 +19,25 @@ use std::net::IpAddr;
 /// and wanted again at once if a host waits.
 pub(super) struct Loans {
     right_until: Now,
+    pub addresses: LoanTable,
+    /// Of hosts, if they are lent.
+    pub hosts: Option<LoanTable>,
+    wall: Wall,
+}
+
+/// Addresses or hosts, by their slots.
+#[derive(Default)]
+pub(super) struct LoanTable {
     rows: Vec<Loan>,
     /// Wants so far, each of which is known by its number.
     wants: u64,
     words: Vec<LoanWord>,
-    wall: Wall,
 }
 
-/// One address.
+/// One address, or one host.
 #[derive(Clone, Copy)]
 struct Loan {
-    /// The number of the Want that is not taken back; 0 if the address is not wanted.
+    /// The number of the Want that is not taken back; 0 if it is not wanted.
     want: u64,
     /// It may be asked until then: `Now::ZERO` if nothing was lent for this Want.
     until: Now,
@@ -35,21 +45,23 @@ struct Loan {
     keep_until: Now,
     /// The latest request since the Want.
     asked_at: Option<Now>,
+    /// So many requests may be open, if others may have some open, too.
+    part: Option<u8>,
     /// A timer looks whether it may be given back.
     watched: bool,
 }
 
 const UNWANTED: Loan =
-    Loan { want: 0, until: Now::ZERO, keep_until: Now::ZERO, asked_at: None, watched: false };
+    Loan { want: 0, until: Now::ZERO, keep_until: Now::ZERO, asked_at: None, part: None, watched: false };
 
-/// What a URL server says of addresses. Of one address the two alternate, and begin with Want.
+/// What a URL server says of addresses and hosts. Of each the two alternate, and begin with Want.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoanWord {
     /// A host there may send, or may soon.
-    Want { ip: IpAddr, want: u64 },
+    Want { key: TicketKey, want: u64 },
     /// Nothing is open there and nobody will send soon: what was lent ends.
     Idle {
-        ip: IpAddr,
+        key: TicketKey,
         /// How long ago the latest request was sent; `None` if none was since Want.
         sent_ago_us: Option<u64>,
         /// The pause between two requests to it.
@@ -59,15 +71,17 @@ pub enum LoanWord {
     },
 }
 
-/// An address that may be asked from `due` until `until`.
+/// An address or a host that may be asked from `due` until `until`.
 #[derive(Clone, Debug)]
 pub struct Lent<'a> {
-    pub ip: IpAddr,
+    pub key: &'a TicketKey,
     /// The number of the Want that this answers. What answers an earlier one was given back since.
     pub want: u64,
     pub due: Now,
     pub until: Now,
-    /// What another server wrote about the address last, if anything: in times of this server's calendar.
+    /// So many requests may be open, as others have a part of it, too.
+    pub part: Option<u8>,
+    /// What another server wrote about it last, if anything: in times of this server's calendar.
     pub line: &'a str,
 }
 
@@ -85,6 +99,8 @@ pub(super) enum Turn {
 /// An address is given back so long after the last of its hosts had nothing more to send: the page that was just fetched
 /// leads to others.
 pub(super) const LINGER_US: u64 = 4_000_000;
+/// The same where hosts are lent: another node waits for the address as soon as it has the host.
+pub(super) const SHORT_LINGER_US: u64 = 200_000;
 /// A turn that is further away is not waited for: the shortest time for which an address is lent.
 pub(super) const FAR_US: u64 = 10_000_000;
 /// An address is wanted so long before its turn.
@@ -98,7 +114,7 @@ const _: () =
 impl Loans {
     /// Without a right, and with nothing lent.
     pub fn new(wall: Wall) -> Loans {
-        Loans { right_until: Now::ZERO, rows: Vec::new(), wants: 0, words: Vec::new(), wall }
+        Loans { right_until: Now::ZERO, addresses: LoanTable::default(), hosts: None, wall }
     }
 
     /// Sets the end of the right. True if it was over and is not.
@@ -114,70 +130,116 @@ impl Loans {
     }
 
     /// Until when an address may be asked, by the right and by the loan.
-    pub fn send_by(&self, address: u32) -> Now {
-        self.row(address).until.min(self.right_until)
+    pub fn address_until(&self, address: u32) -> Now {
+        self.addresses.row(address).until.min(self.right_until)
     }
 
-    /// Whether an address may be asked, pauses aside.
-    pub fn holds(&self, address: u32, now: Now) -> bool {
-        now < self.send_by(address)
+    /// The same of a host, its address aside.
+    pub fn host_until(&self, slot: u32) -> Now {
+        self.hosts.as_ref().map_or(self.right_until, |hosts| hosts.row(slot).until.min(self.right_until))
     }
 
-    pub fn is_wanted(&self, address: u32) -> bool {
-        self.row(address).want > 0
+    /// Notes a request.
+    pub fn asked(&mut self, slot: u32, address: u32, now: Now) {
+        self.addresses.asked(address, now);
+        if let Some(hosts) = &mut self.hosts {
+            hosts.asked(slot, now);
+        }
     }
 
-    /// Says that an address is wanted, and keeps it until somebody may have come.
-    pub fn want(&mut self, address: u32, ip: IpAddr, keep_until: Now) {
-        debug_assert!(!self.is_wanted(address), "wanted once");
+    /// Gives an address back.
+    pub fn give_address(&mut self, address: u32, ip: IpAddr, pace: &Pace, pause_us: u64, now: Now) {
+        let line = self.line(pace, now, |journal| journal.address(ip, pace, now));
+        self.addresses.idle(address, TicketKey::of_address(ip), (pause_us, line), now);
+    }
+
+    /// Gives a host back.
+    pub fn give_host(&mut self, slot: u32, origin: &str, pace: &Pace, pause_us: u64, now: Now) {
+        let line = self.line(pace, now, |journal| journal.pace(origin, pace, now));
+        if let (Some(hosts), Some(key)) = (&mut self.hosts, TicketKey::of_host(origin)) {
+            hosts.idle(slot, key, (pause_us, line), now);
+        }
+    }
+
+    /// What the next one has to know, if it is owed more than a pause.
+    fn line(&self, pace: &Pace, now: Now, write: impl FnOnce(&mut Journal)) -> String {
+        let mut journal = Journal::new(self.wall, "");
+        if pace.due() > now || !pace.is_plain() {
+            write(&mut journal);
+        }
+        journal.take().unwrap_or_default()
+    }
+
+    fn take_words(&mut self) -> Vec<LoanWord> {
+        let mut words = std::mem::take(&mut self.addresses.words);
+        words.extend(self.hosts.iter_mut().flat_map(|hosts| hosts.words.drain(..)));
+        words
+    }
+}
+
+impl LoanTable {
+    pub fn is_wanted(&self, slot: u32) -> bool {
+        self.row(slot).want > 0
+    }
+
+    /// How many requests may be open, if others may have some open, too.
+    pub fn part(&self, slot: u32) -> Option<u8> {
+        self.row(slot).part
+    }
+
+    /// Says that something is wanted, and keeps it until somebody may have come.
+    pub fn want(&mut self, slot: u32, key: TicketKey, keep_until: Now) {
+        debug_assert!(!self.is_wanted(slot), "wanted once");
         self.wants += 1;
         let want = self.wants;
-        if self.rows.len() <= address as usize {
-            self.rows.resize(address as usize + 1, UNWANTED);
+        if self.rows.len() <= slot as usize {
+            self.rows.resize(slot as usize + 1, UNWANTED);
         }
-        let row = &mut self.rows[address as usize];
+        let row = &mut self.rows[slot as usize];
         *row = Loan { want, keep_until, watched: row.watched, ..UNWANTED };
-        self.words.push(LoanWord::Want { ip, want });
+        self.words.push(LoanWord::Want { key, want });
     }
 
     /// Takes a loan; `None` if it does not answer what is wanted.
     #[must_use]
-    pub fn lend(&mut self, address: u32, want: u64, until: Now, now: Now) -> Option<Turn> {
-        let row = self.rows.get_mut(address as usize).filter(|row| row.want == want && want > 0)?;
+    pub fn lend(&mut self, slot: u32, lent: &Lent<'_>, now: Now) -> Option<Turn> {
+        let is_it = |row: &&mut Loan| row.want == lent.want && lent.want > 0;
+        let row = self.rows.get_mut(slot as usize).filter(is_it)?;
         let turn = match row.until {
             Now::ZERO => Turn::First,
             before if before <= now => Turn::Again,
             _ => Turn::Renewed,
         };
-        row.until = row.until.max(until);
+        row.until = row.until.max(lent.until);
+        row.part = lent.part;
         Some(turn)
     }
 
     /// Notes a request.
-    pub fn asked(&mut self, address: u32, now: Now) {
-        if let Some(row) = self.rows.get_mut(address as usize) {
+    fn asked(&mut self, slot: u32, now: Now) {
+        if let Some(row) = self.rows.get_mut(slot as usize) {
             row.asked_at = row.asked_at.max(Some(now));
         }
     }
 
-    /// Does not give an address back before.
-    pub fn keep(&mut self, address: u32, until: Now) {
-        if let Some(row) = self.rows.get_mut(address as usize) {
+    /// Does not give it back before.
+    pub fn keep(&mut self, slot: u32, until: Now) {
+        if let Some(row) = self.rows.get_mut(slot as usize) {
             row.keep_until = row.keep_until.max(until);
         }
     }
 
-    /// When to look whether an address may be given back; `None` if that is known already, or there is nothing to give.
+    /// When to look whether it may be given back; `None` if that is known already, or there is nothing to give.
     #[must_use]
-    pub fn watch(&mut self, address: u32, now: Now) -> Option<Now> {
-        let row = self.rows.get_mut(address as usize).filter(|row| row.want > 0 && !row.watched)?;
+    pub fn watch(&mut self, slot: u32, now: Now) -> Option<Now> {
+        let row = self.rows.get_mut(slot as usize).filter(|row| row.want > 0 && !row.watched)?;
         row.watched = true;
         Some(row.keep_until.max(now))
     }
 
-    /// Notes that the timer of an address has fired. True if nobody is expected there.
-    pub fn watched(&mut self, address: u32, now: Now) -> bool {
-        let Some(row) = self.rows.get_mut(address as usize) else {
+    /// Notes that its timer has fired. True if nobody is expected there.
+    pub fn watched(&mut self, slot: u32, now: Now) -> bool {
+        let Some(row) = self.rows.get_mut(slot as usize) else {
             return false;
         };
         row.watched = false;
@@ -185,44 +247,37 @@ impl Loans {
     }
 
     /// Whether what was lent has ended and was not renewed.
-    pub fn is_over(&self, address: u32, now: Now) -> bool {
-        let until = self.row(address).until;
+    pub fn is_over(&self, slot: u32, now: Now) -> bool {
+        let until = self.row(slot).until;
         until > Now::ZERO && until <= now
     }
 
-    /// Gives an address back that is wanted still: others are before it.
-    pub fn want_again(&mut self, address: u32, ip: IpAddr, pace: &Pace, pause_us: u64, now: Now) {
-        let row = &mut self.rows[address as usize];
-        let (keep_until, watched) = (row.keep_until, std::mem::take(&mut row.watched));
-        self.idle(address, ip, pace, pause_us, now);
-        self.rows[address as usize].watched = watched;
-        self.want(address, ip, keep_until);
+    /// What is to be said again of something that is given back and wanted still: until when it is kept, and whether it is watched.
+    pub fn begin_again(&mut self, slot: u32) -> (Now, bool) {
+        let row = &mut self.rows[slot as usize];
+        (row.keep_until, std::mem::take(&mut row.watched))
     }
 
-    /// Gives an address back.
-    pub fn idle(&mut self, address: u32, ip: IpAddr, pace: &Pace, pause_us: u64, now: Now) {
-        let row = std::mem::replace(&mut self.rows[address as usize], UNWANTED);
+    /// Says so: others are before it.
+    pub fn want_again(&mut self, slot: u32, key: TicketKey, (keep_until, watched): (Now, bool)) {
+        self.rows[slot as usize].watched = watched;
+        self.want(slot, key, keep_until);
+    }
+
+    fn idle(&mut self, slot: u32, key: TicketKey, (pause_us, line): (u64, String), now: Now) {
+        let row = std::mem::replace(&mut self.rows[slot as usize], UNWANTED);
         debug_assert!(row.want > 0 && !row.watched, "given back once");
-        let mut journal = Journal::new(self.wall, "");
-        if pace.due() > now || !pace.is_plain() {
-            journal.address(ip, pace, now);
-        }
         let sent_ago_us = row.asked_at.map(|at| now.since_us(at));
-        let line = journal.take().unwrap_or_default();
-        self.words.push(LoanWord::Idle { ip, sent_ago_us, pause_us, line });
+        self.words.push(LoanWord::Idle { key, sent_ago_us, pause_us, line });
     }
 
-    pub fn take_words(&mut self) -> Vec<LoanWord> {
-        std::mem::take(&mut self.words)
+    fn row(&self, slot: u32) -> &Loan {
+        self.rows.get(slot as usize).unwrap_or(&UNWANTED)
     }
 
-    fn row(&self, address: u32) -> &Loan {
-        self.rows.get(address as usize).unwrap_or(&UNWANTED)
-    }
-
-    /// Whether somebody looks after an address that is wanted.
-    pub fn is_watched(&self, address: u32) -> bool {
-        self.row(address).watched
+    /// Whether somebody looks after something that is wanted.
+    pub fn is_watched(&self, slot: u32) -> bool {
+        self.row(slot).watched
     }
 }
 
@@ -234,25 +289,51 @@ impl UrlServer {
         self
     }
 
+    /// From now on nothing is handed out for a host either that is not lent to it. Nothing may have been handed out before.
+    pub fn lend_hosts(&mut self) {
+        if let Some(loans) = self.readiness.loans_mut() {
+            loans.hosts.get_or_insert_default();
+        }
+    }
+
     /// Sets the end of the right to ask. It may be moved on as often as wanted; what is on the wire at its end goes on.
     pub fn set_right(&mut self, until: Now, now: Now) {
         if self.readiness.loans_mut().is_some_and(|loans| loans.set_right(until, now)) {
             for address in 0..self.hosts.addresses().len() as u32 {
                 self.readiness.wake_address(&mut self.hosts, address, now);
             }
+            let waits = |hosts: &Hosts, slot: u32| hosts[slot].waits_in() == WaitsIn::Loan;
+            for slot in
+                (0..self.hosts.len() as u32).filter(|slot| waits(&self.hosts, *slot)).collect::<Vec<_>>()
+            {
+                self.wake_lent(slot, now);
+            }
         }
     }
 
-    /// Takes an address that was wanted, or more time for it: its hosts go on from `due` until `until`.
+    /// Takes something that was wanted, or more time for it: it may be asked from `due` until `until`.
     pub fn lend(&mut self, lent: &Lent<'_>, now: Now) {
-        let Some(address) = self.hosts.find_address(lent.ip) else {
-            return;
-        };
-        let told = self.hosts.read_address(lent.ip, lent.line, self.config.wall, now);
-        self.readiness.lend(&mut self.hosts, address, lent, told, now);
+        if let Some(ip) = lent.key.address()
+            && let Some(address) = self.hosts.find_address(ip)
+        {
+            let told = self.hosts.read_address(ip, lent.line, self.config.wall, now);
+            self.readiness.lend(&mut self.hosts, address, lent, told, now);
+        } else if let Some(slot) = lent.key.host().and_then(|origin| self.hosts.find(origin)) {
+            let told = self.hosts.read_pace(slot, lent.line, self.config.wall, now);
+            self.readiness.lend_host(&mut self.hosts, slot, lent, told, now);
+            self.wake_lent(slot, now);
+        }
     }
 
-    /// What was said of addresses since the last call, in its order.
+    /// A host looks again whether it is lent.
+    fn wake_lent(&mut self, slot: u32, now: Now) {
+        if self.hosts[slot].waits_in() == WaitsIn::Loan {
+            self.hosts[slot].leave(WaitsIn::Loan);
+        }
+        self.settle(slot, now);
+    }
+
+    /// What was said of addresses and hosts since the last call; of each in its order.
     pub fn take_loan_words(&mut self) -> Vec<LoanWord> {
         self.readiness.loans_mut().map(Loans::take_words).unwrap_or_default()
     }

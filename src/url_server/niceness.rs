@@ -13,6 +13,14 @@ pub struct Niceness {
     pub delay_factor: f32,
 }
 
+impl Niceness {
+    /// The same, with no more than so many requests open.
+    #[must_use]
+    pub(super) fn at_most(self, open: u8) -> Niceness {
+        Niceness { concurrent: self.concurrent.min(open), ..self }
+    }
+}
+
 /// The pause grown from the response time ends here.
 const RESPONSE_PAUSE_US_MAX: u64 = 30_000_000;
 /// Crawl-delay is honoured up to here.

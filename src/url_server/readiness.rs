@@ -1,14 +1,16 @@
 use super::host_table::{Hosts, RESTING, WaitsIn};
-use super::loans::{AHEAD_US, FAR_US, LINGER_US, Lent, Loans, SLACK_US, Turn};
+use super::loans::{AHEAD_US, FAR_US, LINGER_US, Lent, LoanTable, Loans, SHORT_LINGER_US, SLACK_US, Turn};
 use super::niceness::{Niceness, Pace};
 use crate::base::{Now, RowWheel, TimerWheel};
+use crate::proto::peer_wire::TicketKey;
 use std::collections::VecDeque;
 use std::hint::black_box;
 
 /// Where hosts wait for their turn, and how they get it.
 ///
 /// ```text
-///   rest ──► timer (its pause) ──► address (other hosts there, its pause, its loan) ──► ready ──► handed out
+///   rest ──► timer (its pause) ──► loan (if hosts are lent) ──► address (other hosts there, its pause, its loan) ──► ready
+///     ──► handed out
 /// ```
 pub(super) struct Readiness {
     host_rules: Niceness,
@@ -126,26 +128,64 @@ impl Readiness {
     pub fn may_send(&self, hosts: &Hosts, slot: u32, now: Now) -> bool {
         let host = &hosts[slot];
         let address = hosts.address(host.address());
-        host.wants_to_send(&self.host_rules, now)
+        host.wants_to_send(&self.host_rules(slot), now)
             && host.pace.due() <= now
             && address.pace.due() <= now
-            && address.has_room(&self.ip_rules)
-            && self.is_lent(host.address(), now)
+            && address.has_room(&self.ip_rules(host.address()))
+            && self.is_host_lent(hosts, slot, now)
+            && self.is_lent(hosts, host.address(), now)
     }
 
-    fn is_lent(&self, address: u32, now: Now) -> bool {
-        self.loans.as_ref().is_none_or(|loans| loans.holds(address, now))
+    /// The rules of a host, of which a part may be lent.
+    fn host_rules(&self, slot: u32) -> Niceness {
+        let of_hosts = self.loans.as_ref().and_then(|loans| loans.hosts.as_ref());
+        let part = of_hosts.and_then(|hosts| hosts.part(slot));
+        part.map_or(self.host_rules, |open| self.host_rules.at_most(open))
+    }
+
+    /// The rules of an address, likewise.
+    fn ip_rules(&self, address: u32) -> Niceness {
+        let part = self.loans.as_ref().and_then(|loans| loans.addresses.part(address));
+        part.map_or(self.ip_rules, |open| self.ip_rules.at_most(open))
+    }
+
+    fn is_lent(&self, hosts: &Hosts, address: u32, now: Now) -> bool {
+        let Some(loans) = &self.loans else {
+            return true;
+        };
+        now < loans.address_until(address) && !self.is_part_paused(hosts, address)
+    }
+
+    /// Whether a part of an address is lent, at which there is a pause to keep by now: that is kept by one who has all of it.
+    fn is_part_paused(&self, hosts: &Hosts, address: u32) -> bool {
+        let is_part = self.loans.as_ref().is_some_and(|loans| loans.addresses.part(address).is_some());
+        is_part && hosts.address(address).pace.gap_us(&self.ip_rules) > 0
+    }
+
+    fn is_host_lent(&self, hosts: &Hosts, slot: u32, now: Now) -> bool {
+        let Some(loans) = self.loans.as_ref().filter(|loans| loans.hosts.is_some()) else {
+            return true;
+        };
+        now < loans.host_until(slot) && !self.is_host_part_paused(hosts, slot)
+    }
+
+    /// The same of a host.
+    fn is_host_part_paused(&self, hosts: &Hosts, slot: u32) -> bool {
+        let of_hosts = self.loans.as_ref().and_then(|loans| loans.hosts.as_ref());
+        let is_part = of_hosts.is_some_and(|of_hosts| of_hosts.part(slot).is_some());
+        is_part && hosts[slot].pace.gap_us(&self.host_rules) > 0
     }
 
     /// A request that is handed out now must be sent before.
-    pub fn send_by(&self, address: u32) -> Now {
-        self.loans.as_ref().map_or(Now::NEVER, |loans| loans.send_by(address))
+    pub fn send_by(&self, slot: u32, address: u32) -> Now {
+        let until = |loans: &Loans| loans.address_until(address).min(loans.host_until(slot));
+        self.loans.as_deref().map_or(Now::NEVER, until)
     }
 
-    /// Notes a request to an address.
-    pub fn asked(&mut self, address: u32, now: Now) {
+    /// Notes a request of a host to an address.
+    pub fn asked(&mut self, slot: u32, address: u32, now: Now) {
         if let Some(loans) = &mut self.loans {
-            loans.asked(address, now);
+            loans.asked(slot, address, now);
         }
     }
 
@@ -153,15 +193,20 @@ impl Readiness {
     /// turn comes there. True if it has nothing to do any more.
     #[must_use]
     pub fn settle(&mut self, hosts: &mut Hosts, slot: u32, now: Now) -> bool {
-        let (host, address) = hosts.with_address(slot);
-        if host.waits_in() != WaitsIn::Rest {
+        if hosts[slot].waits_in() != WaitsIn::Rest {
             return false;
         }
-        if !host.wants_to_send(&self.host_rules, now) {
+        let host_rules = self.host_rules(slot);
+        let ip_rules = self.ip_rules(hosts[slot].address());
+        let is_host_lent = self.is_host_lent(hosts, slot, now);
+        let is_lent = self.is_lent(hosts, hosts[slot].address(), now);
+        let (host, address) = hosts.with_address(slot);
+        if !host.wants_to_send(&host_rules, now) {
             let is_done = host.is_empty() && !host.is(RESTING);
             if self.loans.is_some() && host.open() == 0 {
                 let address = host.address();
                 self.linger(hosts, address, now);
+                self.give_host(hosts, slot, now);
             }
             return is_done;
         }
@@ -169,13 +214,20 @@ impl Readiness {
         if due > now {
             host.enter(WaitsIn::Timer);
             self.pauses.insert(due, slot);
-            let address = host.address();
-            self.expect_turn(hosts, address, due, now);
+            let (address, open) = (host.address(), host.open());
+            if due > now.plus_us(FAR_US) && open == 0 {
+                self.give_host(hosts, slot, now);
+            }
+            if self.is_host_lent(hosts, slot, now) {
+                self.expect_turn(hosts, address, due, now);
+            }
+        } else if !is_host_lent {
+            self.await_host(hosts, slot, now);
         } else if address.claimed
             || address.is_waited_for()
             || address.pace.due() > now
-            || !address.has_room(&self.ip_rules)
-            || !self.is_lent(host.address(), now)
+            || !address.has_room(&ip_rules)
+            || !is_lent
         {
             let address = host.address();
             hosts.queue_at_address(slot);
@@ -195,21 +247,28 @@ impl Readiness {
 
     /// Makes the next host of an address ready if the address may be asked.
     pub fn wake_address(&mut self, hosts: &mut Hosts, address: u32, now: Now) {
+        let (ip_rules, is_lent) = (self.ip_rules(address), self.is_lent(hosts, address, now));
         let row = hosts.address_mut(address);
-        if row.claimed || !row.is_waited_for() || !row.has_room(&self.ip_rules) {
+        if row.claimed || !row.is_waited_for() || !row.has_room(&ip_rules) {
             return self.watch(hosts, address, now);
         }
-        if self.loans.as_ref().is_some_and(|loans| !loans.holds(address, now)) {
+        if !is_lent {
             return self.await_loan(hosts, address, now);
         }
         if row.pace.due() > now {
             if let Some(due) = row.set_timer() {
                 self.timers.insert(due, Timer::Address(address));
             }
-            self.watch(hosts, address, now);
-        } else if let Some(slot) = hosts.first_at_address(address) {
-            self.make_ready(hosts, slot);
+            return self.watch(hosts, address, now);
         }
+        while let Some(slot) = hosts.first_at_address(address) {
+            if self.is_host_lent(hosts, slot, now) {
+                return self.make_ready(hosts, slot);
+            }
+            // Its loan has ended while it waited here.
+            self.await_host(hosts, slot, now);
+        }
+        self.watch(hosts, address, now);
     }
 
     /// Notes that a host no longer uses an address.
@@ -220,7 +279,7 @@ impl Readiness {
 
     /// Forgets an address that no host uses, at once or when its pause is over.
     pub fn free_address(&mut self, hosts: &mut Hosts, address: u32, now: Now) {
-        if self.loans.as_ref().is_some_and(|loans| loans.is_wanted(address)) {
+        if self.loans.as_ref().is_some_and(|loans| loans.addresses.is_wanted(address)) {
             // It is given back first.
             return self.watch(hosts, address, now);
         }
@@ -244,32 +303,72 @@ impl Readiness {
     /// Takes a loan: what another server knew of the address holds, and its hosts go on.
     pub fn lend(&mut self, hosts: &mut Hosts, address: u32, lent: &Lent<'_>, told: Option<Pace>, now: Now) {
         let loans = self.loans.as_mut();
-        let Some(turn) = loans.and_then(|loans| loans.lend(address, lent.want, lent.until, now)) else {
+        let Some(turn) = loans.and_then(|loans| loans.addresses.lend(address, lent, now)) else {
             return;
         };
-        let pace = &mut hosts.address_mut(address).pace;
-        match (told, turn) {
-            (Some(told), Turn::First) => pace.take_over(&told),
-            (Some(told), Turn::Again) => pace.join(&told),
-            _ => {}
-        }
-        pace.put_off(lent.due);
+        take_pace(&mut hosts.address_mut(address).pace, turn, told, lent.due);
         self.wake_address(hosts, address, now);
+    }
+
+    /// The same of a host.
+    pub fn lend_host(&mut self, hosts: &mut Hosts, slot: u32, lent: &Lent<'_>, told: Option<Pace>, now: Now) {
+        let of_hosts = self.loans.as_mut().and_then(|loans| loans.hosts.as_mut());
+        if let Some(turn) = of_hosts.and_then(|of_hosts| of_hosts.lend(slot, lent, now)) {
+            take_pace(&mut hosts[slot].pace, turn, told, lent.due);
+        }
+    }
+
+    fn host_loans(&mut self) -> Option<&mut LoanTable> {
+        self.loans.as_mut()?.hosts.as_mut()
+    }
+
+    /// Has a host wait until it is lent. Nothing is asked of its address before: whoever has the address has a host there, so no
+    /// two nodes wait for each other.
+    fn await_host(&mut self, hosts: &mut Hosts, slot: u32, now: Now) {
+        let is_over = self.host_loans().is_some_and(|loans| loans.is_over(slot, now));
+        if is_over || self.is_host_part_paused(hosts, slot) {
+            if hosts[slot].open() > 0 {
+                // It is given back when that has ended: then this is decided again.
+                return;
+            }
+            self.give_host(hosts, slot, now);
+        }
+        if let Some(loans) = self.host_loans().filter(|loans| !loans.is_wanted(slot))
+            && let Some(key) = TicketKey::of_host(hosts.origin(slot))
+        {
+            loans.want(slot, key, now);
+        }
+        hosts[slot].enter(WaitsIn::Loan);
+    }
+
+    /// Gives a host back, at which nothing is open.
+    fn give_host(&mut self, hosts: &Hosts, slot: u32, now: Now) {
+        let host = &hosts[slot];
+        let pause_us = host.pace.gap_us(&self.host_rules);
+        if let Some(loans) = &mut self.loans
+            && loans.hosts.as_ref().is_some_and(|of_hosts| of_hosts.is_wanted(slot))
+        {
+            loans.give_host(slot, hosts.origin(slot), &host.pace, pause_us, now);
+        }
     }
 
     /// Says that an address is wanted whose hosts wait and that may not be asked; if its pause is long, a little before the end.
     fn await_loan(&mut self, hosts: &mut Hosts, address: u32, now: Now) {
+        let is_part_paused = self.is_part_paused(hosts, address);
         let (Some(loans), row) = (&mut self.loans, hosts.address_mut(address)) else {
             return;
         };
-        if loans.is_wanted(address) {
-            if loans.is_over(address, now) && !row.has_open() && row.pace.due() <= now.plus_us(FAR_US) {
-                loans.want_again(address, row.ip, &row.pace, row.pace.gap_us(&self.ip_rules), now);
+        if loans.addresses.is_wanted(address) {
+            let is_over = loans.addresses.is_over(address, now) || is_part_paused;
+            if is_over && !row.has_open() && row.pace.due() <= now.plus_us(FAR_US) {
+                let kept = loans.addresses.begin_again(address);
+                loans.give_address(address, row.ip, &row.pace, row.pace.gap_us(&self.ip_rules), now);
+                loans.addresses.want_again(address, TicketKey::of_address(row.ip), kept);
             }
             return self.watch(hosts, address, now);
         }
         if row.pace.due() <= now.plus_us(AHEAD_US) {
-            loans.want(address, row.ip, now);
+            loans.addresses.want(address, TicketKey::of_address(row.ip), now);
         } else if let Some(due) = row.set_timer() {
             self.timers.insert(ahead_of(due), Timer::Address(address));
         }
@@ -281,12 +380,13 @@ impl Readiness {
             return;
         };
         let is_near = due <= now.plus_us(FAR_US);
-        if is_near && loans.is_wanted(address) {
-            loans.keep(address, due.plus_us(SLACK_US));
+        if is_near && loans.addresses.is_wanted(address) {
+            loans.addresses.keep(address, due.plus_us(SLACK_US));
         } else if due > now.plus_us(AHEAD_US) {
             self.timers.insert(ahead_of(due), Timer::Ahead(address));
         } else {
-            loans.want(address, hosts.address(address).ip, due.plus_us(SLACK_US));
+            let key = TicketKey::of_address(hosts.address(address).ip);
+            loans.addresses.want(address, key, due.plus_us(SLACK_US));
         }
         self.watch(hosts, address, now);
     }
@@ -297,10 +397,10 @@ impl Readiness {
             return;
         };
         let until = now.plus_us(AHEAD_US + SLACK_US);
-        if loans.is_wanted(address) {
-            loans.keep(address, until);
+        if loans.addresses.is_wanted(address) {
+            loans.addresses.keep(address, until);
         } else if row.hosts > 0 {
-            loans.want(address, row.ip, until);
+            loans.addresses.want(address, TicketKey::of_address(row.ip), until);
         }
         self.watch(hosts, address, now);
     }
@@ -308,7 +408,9 @@ impl Readiness {
     /// A host of an address has nothing to send: something may come soon.
     fn linger(&mut self, hosts: &Hosts, address: u32, now: Now) {
         if let Some(loans) = &mut self.loans {
-            loans.keep(address, now.plus_us(LINGER_US));
+            // Without the host it is of no use.
+            let linger_us = if loans.hosts.is_some() { SHORT_LINGER_US } else { LINGER_US };
+            loans.addresses.keep(address, now.plus_us(linger_us));
             self.watch(hosts, address, now);
         }
     }
@@ -317,7 +419,7 @@ impl Readiness {
     fn watch(&mut self, hosts: &Hosts, address: u32, now: Now) {
         if let Some(loans) = &mut self.loans
             && !hosts.address(address).is_needed(now.plus_us(FAR_US))
-            && let Some(at) = loans.watch(address, now)
+            && let Some(at) = loans.addresses.watch(address, now)
         {
             self.timers.insert(at, Timer::Loan(address));
         }
@@ -328,12 +430,12 @@ impl Readiness {
         let Some(loans) = &mut self.loans else {
             return;
         };
-        let is_over = loans.watched(address, now);
+        let is_over = loans.addresses.watched(address, now);
         let row = hosts.address(address);
         if !is_over || row.is_needed(now.plus_us(FAR_US)) {
             return self.watch(hosts, address, now);
         }
-        loans.idle(address, row.ip, &row.pace, row.pace.gap_us(&self.ip_rules), now);
+        loans.give_address(address, row.ip, &row.pace, row.pace.gap_us(&self.ip_rules), now);
         if row.is_waited_for() {
             self.timers.insert(ahead_of(row.pace.due()), Timer::Ahead(address));
         }
@@ -388,10 +490,16 @@ impl Readiness {
     /// looked after if nobody uses it.
     pub fn invariants(&self, hosts: &Hosts) -> bool {
         for (address, row) in hosts.addresses().iter().enumerate() {
-            let is_wanted = |loans: &Loans| loans.is_wanted(address as u32);
-            let is_watched = |loans: &Loans| loans.is_watched(address as u32);
+            let is_wanted = |loans: &Loans| loans.addresses.is_wanted(address as u32);
+            let is_watched = |loans: &Loans| loans.addresses.is_watched(address as u32);
             let is_needed = row.is_needed(Now::NEVER);
             assert!(self.loans().is_none_or(|loans| !is_wanted(loans) || is_watched(loans) || is_needed));
+        }
+        let of_hosts = self.loans().and_then(|loans| loans.hosts.as_ref());
+        for (slot, host) in hosts.iter().enumerate() {
+            let is_wanted = of_hosts.is_some_and(|of_hosts| of_hosts.is_wanted(slot as u32));
+            assert!(is_wanted || host.waits_in() != WaitsIn::Loan, "who waits for a loan wants it");
+            assert!(!is_wanted || !host.is(RESTING), "a host at rest is not wanted");
         }
         for &slot in &self.ready {
             assert_eq!(hosts[slot].waits_in(), WaitsIn::Ready, "on the list is ready");
@@ -403,6 +511,16 @@ impl Readiness {
         assert!(self.warm <= self.ready.len() && self.over.is_empty());
         true
     }
+}
+
+/// What another server knew holds from now on, and nothing is asked before `due`.
+fn take_pace(pace: &mut Pace, turn: Turn, told: Option<Pace>, due: Now) {
+    match (told, turn) {
+        (Some(told), Turn::First) => pace.take_over(&told),
+        (Some(told), Turn::Again) => pace.join(&told),
+        _ => {}
+    }
+    pace.put_off(due);
 }
 
 /// A little before a turn.

@@ -60,7 +60,7 @@ impl UrlServer {
     /// that is killed must keep it.
     fn asked(&mut self, slot: u32, address: u32, now: Now) {
         let plain_us = self.config.host.gap_us.max(self.config.ip.gap_us);
-        self.readiness.asked(address, now);
+        self.readiness.asked(slot, address, now);
         let row = self.hosts.address_mut(address);
         row.pace.asked(&self.config.ip, now);
         if row.pace.gap_us(&self.config.ip) > plain_us {

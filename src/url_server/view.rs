@@ -292,7 +292,8 @@ impl UrlServer {
             RobotsState::Asked | RobotsState::Hop(_) | RobotsState::Elsewhere { .. } => WaitsFor::Robots,
             _ if !address.has_room(&self.config.ip) => WaitsFor::Address,
             _ if host.waits_in() == WaitsIn::Spider => WaitsFor::Spider,
-            _ if loans.is_some_and(|loans| !loans.holds(host.address(), now)) => WaitsFor::Ticket,
+            _ if host.waits_in() == WaitsIn::Loan => WaitsFor::Ticket,
+            _ if loans.is_some_and(|loans| now >= loans.address_until(host.address())) => WaitsFor::Ticket,
             _ => return (None, Some(now)),
         };
         (Some(why), None)

@@ -19,6 +19,8 @@ const WAIT_S: &str = "45";
 pub(crate) struct Cluster {
     pub(crate) dir: TempDir,
     pub(crate) more: Vec<String>,
+    /// What keeps URLs together.
+    pub(crate) spread: &'static str,
     pub(crate) nodes: BTreeMap<u16, Node>,
 }
 
@@ -41,7 +43,7 @@ impl Cluster {
     /// Of no nodes yet; all of them get these flags.
     pub(crate) fn new(more: &[&str]) -> Cluster {
         let more = more.iter().map(ToString::to_string).collect();
-        Cluster { dir: TempDir::new(), more, nodes: BTreeMap::new() }
+        Cluster { dir: TempDir::new(), more, spread: "host", nodes: BTreeMap::new() }
     }
 
     /// With the names of a farm, whose hosts are shared out. Who takes over lends addresses when the requests that others may have
@@ -63,7 +65,7 @@ impl Cluster {
         let mut command = nephila();
         command.args(["node", "--cores", "0", "--listen", &address, "--data"]).arg(&data).args(&self.more);
         match number {
-            1 => command.args(["--spread", "host"]),
+            1 => command.args(["--spread", self.spread]),
             _ => command.args(["--join", &self.nodes[&1].address, "--key"]).arg(self.key()),
         };
         let running = Running::start(&mut command);

@@ -129,6 +129,7 @@ mod clocks;
 mod cluster;
 mod cluster_etcd;
 mod cluster_net;
+mod cluster_site;
 mod codings;
 mod config_check;
 mod crash;

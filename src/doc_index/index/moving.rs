@@ -43,7 +43,7 @@ impl DocIndex {
     /// Whether something of these partitions is handed out.
     pub fn is_out(&self, partitions: &BTreeSet<Partition>) -> bool {
         let Some(share) = self.share() else { return false };
-        let is_in = |host| partitions.contains(&share.partition_of(self.frontier.origin(host)));
+        let is_in = |host| share.has_some_in(self.frontier.origin(host), partitions);
         self.books.open_hosts().any(is_in)
     }
 

@@ -32,7 +32,7 @@ pub struct Leaving {
 impl Leaving {
     /// Whether a host is one of them, by its origin.
     pub fn holds(&self, origin: &str) -> bool {
-        self.partitions.contains(&self.share.partition_of(origin))
+        self.share.has_some_in(origin, &self.partitions)
     }
 }
 
@@ -119,11 +119,10 @@ impl DocIndex {
         Some(Leaving { share, partitions: self.shares.leaving.clone() })
     }
 
-    /// The hosts of partitions, by their origins.
+    /// The hosts that may have URLs in partitions, by their origins.
     pub fn origins_in<'a>(&'a self, partitions: &'a BTreeSet<Partition>) -> impl Iterator<Item = &'a str> {
         let share = self.shares.share.as_ref();
-        let is_in =
-            move |origin: &&str| share.is_some_and(|share| partitions.contains(&share.partition_of(origin)));
+        let is_in = move |origin: &&str| share.is_some_and(|share| share.has_some_in(origin, partitions));
         self.origins().filter(is_in)
     }
 

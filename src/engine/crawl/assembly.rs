@@ -16,7 +16,7 @@ use crate::engine::crawl::resume::{IndexedMark, Resumed, Resumption};
 use crate::engine::crawl::scheduler::Scheduler;
 use crate::engine::crawl::scheduler_setup::{SchedulerConfig, SchedulerLane, SchedulerParts};
 use crate::engine::crawl::seed_fates::SeedFates;
-use crate::engine::crawl::settings::{spider_config, store_rules, url_server_config};
+use crate::engine::crawl::settings::{niceness_rules, spider_config, store_rules, url_server_config};
 use crate::engine::crawl::shard::{Shard, ShardParts};
 use crate::engine::from_master::{ClosedDomains, MasterFeed, MasterParts, MasterPosition};
 use crate::engine::inspect::cluster_view::ClusterReport;
@@ -43,6 +43,7 @@ use crate::handler::Scope;
 use crate::proto::url::CrawlUrl;
 use crate::rings::{Doorbell, Fill};
 use crate::store_server::{DataDir, HeldDirectory, Keeper, Medium, ShardShare, ShardStore};
+use crate::url_server::NicenessRules;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -72,8 +73,8 @@ pub struct NodeCore {
     pub(crate) held: Option<HeldDirectory>,
     /// Of a node of a cluster: where its shards want addresses.
     loans: Option<Arc<LoanDesk>>,
-    /// The pause between two requests to an address, at the least.
-    pause_us: u64,
+    /// How hosts and addresses are asked.
+    paces: NicenessRules,
 }
 
 /// What a crawl begins with.
@@ -246,7 +247,7 @@ pub fn assemble(
         told,
         held,
         loans,
-        pause_us: url_server_config(config, wall, 0).ip.gap_us,
+        paces: niceness_rules(config),
     })
 }
 
@@ -313,7 +314,7 @@ impl NodeCore {
             log: self.log.clone(),
             report: report.clone(),
             loans: self.loans.clone().ok_or_else(no_share)?,
-            pause_us: self.pause_us,
+            paces: self.paces,
             questions: self.scheduler.actor.questions(),
             bell: bell.door.clone(),
             ledger_end: self.index.actor.provider().index().ledger_end(),

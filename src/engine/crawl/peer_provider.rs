@@ -4,7 +4,7 @@ use crate::engine::crawl::provider::Provider;
 use crate::engine::inspect::peer_words::{
     Adopted, MovedDoc, MovedDocs, PeerAsk, PeerNews, PeerTold, PeerUrl, Standing,
 };
-use crate::proto::partition::{Partition, Share};
+use crate::proto::partition::{Partition, Share, Spread};
 use crate::proto::url::{CrawlUrl, is_normal};
 use std::collections::BTreeSet;
 
@@ -23,9 +23,15 @@ pub(crate) fn answer(provider: &mut Provider, ask: PeerAsk, now_s: u32) -> (Peer
         }
         PeerAsk::Share(share) => {
             let gained = gained(provider.index().share().map(|share| &**share), &share);
+            let is_of_many = share.partitioner().spread() == Spread::Url;
             let set = provider.index_mut().set_share(share);
             if let Ok(Ok(())) = set {
-                news.opened = provider.index().origins_in(&gained).map(Box::from).collect();
+                let index = provider.index();
+                news.opened = match is_of_many && index.leaving().is_none() {
+                    // What has left was a part of its hosts.
+                    true => index.origins().map(Box::from).collect(),
+                    false => index.origins_in(&gained).map(Box::from).collect(),
+                };
             }
             PeerTold::Shared(set.map_err(|cause| cause.to_string()))
         }

@@ -4,7 +4,7 @@ use crate::engine::crawl::completion::{moved_on, refusal_note, report_of, troubl
 use crate::engine::crawl::messages::{Done, Found, FromShard, HostWord, RestQuestion, RobotsAnswer};
 use crate::engine::crawl::shard::ShardOut;
 use crate::engine::crawl::shard_log::Span;
-use crate::engine::inspect::loan_desk::{LentAddress, LoanDesk, ShardSaid};
+use crate::engine::inspect::loan_desk::{LentKey, LoanDesk, ShardSaid};
 use crate::engine::inspect::reports::Reports;
 use crate::engine::runtime::counters::{Counter, Counters};
 use crate::engine::runtime::events::Event;
@@ -159,13 +159,16 @@ impl Queues {
         let right_until = loans.right_until();
         if right_until != self.right_until {
             self.right_until = right_until;
+            if loans.lends_hosts() {
+                self.url_server.lend_hosts();
+            }
             self.url_server.set_right(right_until, now);
         }
         if !loans.has_lent(self.shard) {
             return;
         }
-        for LentAddress { ip, want, due, until, line } in loans.take_lent(self.shard) {
-            self.url_server.lend(&Lent { ip, want, due, until, line: &line }, now);
+        for LentKey { key, want, due, until, part, line } in loans.take_lent(self.shard) {
+            self.url_server.lend(&Lent { key: &key, want, due, until, part, line: &line }, now);
         }
     }
 

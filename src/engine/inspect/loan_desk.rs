@@ -1,11 +1,11 @@
 use crate::base::Now;
+use crate::proto::peer_wire::TicketKey;
 use crate::rings::Doorbell;
 use crate::url_server::LoanWord;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Between the shards of a node, which want addresses, and whatever gets tickets for them from other nodes.
+/// Between the shards of a node, which want addresses and hosts, and whatever gets tickets for them from other nodes.
 pub struct LoanDesk {
     said: Mutex<Vec<(usize, ShardSaid)>>,
     has_said: AtomicBool,
@@ -14,11 +14,13 @@ pub struct LoanDesk {
     shards: Vec<Counter>,
     /// Until when hosts may be asked at all, in microseconds.
     right_until: AtomicU64,
+    /// Whether hosts are lent, too.
+    lends_hosts: AtomicBool,
 }
 
 /// What is to be told to one shard.
 struct Counter {
-    lent: Mutex<Vec<LentAddress>>,
+    lent: Mutex<Vec<LentKey>>,
     has_lent: AtomicBool,
     bell: Arc<Doorbell>,
 }
@@ -31,13 +33,14 @@ pub enum ShardSaid {
     Word(LoanWord),
 }
 
-/// An address that a shard may ask.
+/// An address or a host that a shard may ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LentAddress {
-    pub ip: IpAddr,
+pub struct LentKey {
+    pub key: TicketKey,
     pub want: u64,
     pub due: Now,
     pub until: Now,
+    pub part: Option<u8>,
     pub line: String,
 }
 
@@ -51,6 +54,7 @@ impl LoanDesk {
             bell: Mutex::default(),
             shards: bells.into_iter().map(counter).collect(),
             right_until: AtomicU64::new(0),
+            lends_hosts: AtomicBool::new(false),
         }
     }
 
@@ -79,11 +83,16 @@ impl LoanDesk {
         Now::from_us(self.right_until.load(Ordering::Acquire))
     }
 
+    /// Whether hosts are lent, too. It is known before there is a right.
+    pub fn lends_hosts(&self) -> bool {
+        self.lends_hosts.load(Ordering::Acquire)
+    }
+
     pub fn has_lent(&self, shard: usize) -> bool {
         self.shards[shard].has_lent.load(Ordering::Acquire)
     }
 
-    pub fn take_lent(&self, shard: usize) -> Vec<LentAddress> {
+    pub fn take_lent(&self, shard: usize) -> Vec<LentKey> {
         let counter = &self.shards[shard];
         let mut lent = counter.lent.lock().unwrap_or_else(PoisonError::into_inner);
         counter.has_lent.store(false, Ordering::Release);
@@ -102,11 +111,15 @@ impl LoanDesk {
         std::mem::take(&mut *said)
     }
 
-    pub fn lend(&self, shard: usize, lent: LentAddress) {
+    pub fn lend(&self, shard: usize, lent: LentKey) {
         let Some(counter) = self.shards.get(shard) else { return };
         counter.lent.lock().unwrap_or_else(PoisonError::into_inner).push(lent);
         counter.has_lent.store(true, Ordering::Release);
         counter.bell.ring_if_asleep();
+    }
+
+    pub fn set_lends_hosts(&self, lends: bool) {
+        self.lends_hosts.store(lends, Ordering::Release);
     }
 
     /// Every shard hears of it at its next turn, and at once if it sleeps.

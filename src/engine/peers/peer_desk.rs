@@ -522,6 +522,9 @@ impl PeerDesk {
         let owns = |partition| is_kept && rights.is_some_and(|rights| rights.owns(partition));
         let right_until = rights.map_or(Now::ZERO, Rights::right_until);
         let share = self.share.current().map(|share| &**share);
+        if let Some(table) = self.table() {
+            self.tickets.set_spread(table.spread());
+        }
         let busy = self.tickets.turn(now, share, (&owns, right_until), ways);
         if let Some(cause) = self.tickets.take_trouble() {
             let text = format!("cluster/tickets: {cause}");

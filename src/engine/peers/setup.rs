@@ -31,6 +31,7 @@ use crate::peer::{NOBODY, NodeState, Table, TableNode};
 use crate::proto::partition::{Partition, Partitioner, Share, Spread};
 use crate::proto::peer_tls::NodeIdentity;
 use crate::rings::Doorbell;
+use crate::url_server::{Niceness, NicenessRules};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -182,10 +183,15 @@ impl PeersSetup {
 
     /// The node among its peers, over these links.
     pub(crate) fn actor(mut self, parts: ActorParts) -> Result<PeerActor, NodeError> {
-        let ActorParts { port, questions, bell, ledger_end, health, wall, log, report, loans, pause_us } =
-            parts;
+        let ActorParts { port, questions, bell, ledger_end, health, wall, log, report, loans, paces } = parts;
         loans.rings(bell.clone());
-        let lending = Lending { slots: 1, pause_us, request_us: self.told.request_us };
+        let request_us = self.told.request_us;
+        let lending = |rules: Niceness| {
+            let (slots, pause_us) = (u16::from(rules.concurrent.max(1)), rules.gap_us);
+            let in_parts = pause_us == 0 && rules.delay_factor == 0.0;
+            Lending { slots, pause_us, request_us, in_parts }
+        };
+        let lending = (lending(paces.ip), lending(paces.host));
         let file = TicketFile::new(self.directory.join(NodeFiles::FOLDER).join(TICKETS), self.told.boot);
         let tickets = TicketDesk::new(loans, self.id.starts, lending, Calendar::new(wall), file);
         let taking_over = TakingOver::new(Journaling::new(log.clone()));
@@ -266,6 +272,6 @@ pub(crate) struct ActorParts {
     pub report: ClusterReport,
     /// Where shards want addresses.
     pub loans: Arc<LoanDesk>,
-    /// The pause between two requests to an address, at the least.
-    pub pause_us: u64,
+    /// How hosts and addresses are asked.
+    pub paces: NicenessRules,
 }

@@ -2,17 +2,17 @@ use super::Sends;
 use super::calendar::Calendar;
 use super::ticket_file::TicketFile;
 use crate::base::Now;
-use crate::engine::inspect::loan_desk::{LentAddress, LoanDesk, ShardSaid};
+use crate::engine::inspect::loan_desk::{LentKey, LoanDesk, ShardSaid};
 use crate::limits::TICKETS_PER_WORD_MAX;
 use crate::peer::ticket::{Back, Grant, Keeper, Lending, Said, TicketKey, Tickets, Wait, Want};
-use crate::proto::partition::{Partition, Share};
+use crate::proto::partition::{Partition, Share, Spread};
 use crate::proto::peer_wire::PeerWord;
 use crate::url_server::LoanWord;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
-/// Tickets of addresses: those that the shards of this node want, from whoever keeps them, and those that this node keeps.
+/// Tickets of addresses, and of hosts where one has URLs at many nodes: those that the shards of this node want, from whoever keeps them, and those that this node keeps.
 ///
 /// ```text
 ///   shard: Want ──► WANT ──► keeper: the owner of the address's partition ──► GRANT ──► lent until …, renewed at half time
@@ -51,15 +51,17 @@ struct Saying {
 const LOOK_US: u64 = 250_000;
 
 impl TicketDesk {
-    /// `starts` is how often this node was started: asks of an earlier process are below those of this one.
+    /// `starts` is how often this node was started: asks of an earlier process are below those of this one. Addresses are lent by
+    /// the first of two rules, hosts by the second.
     pub fn new(
         desk: Arc<LoanDesk>,
         starts: u32,
-        lending: Lending,
+        (of_addresses, of_hosts): (Lending, Lending),
         calendar: Calendar,
         file: TicketFile,
     ) -> TicketDesk {
-        let keeper = Keeper::fresh(lending);
+        let mut keeper = Keeper::fresh(of_addresses);
+        keeper.set_others(|key: &TicketKey| key.host().is_some(), of_hosts);
         TicketDesk {
             node: 0,
             calendar,
@@ -74,6 +76,13 @@ impl TicketDesk {
             own: Vec::new(),
             out: BTreeMap::new(),
         }
+    }
+
+    /// What keeps URLs together in this cluster: if nothing does, hosts are lent like addresses, and in parts where they have no
+    /// pause.
+    pub fn set_spread(&mut self, spread: Spread) {
+        self.desk.set_lends_hosts(spread == Spread::Url);
+        self.keeper.set_spread(spread == Spread::Url);
     }
 
     pub fn set_node(&mut self, node: u16) {
@@ -179,13 +188,11 @@ impl TicketDesk {
                         self.give_back(share, key, 0, "", now);
                     }
                 }
-                ShardSaid::Word(LoanWord::Want { ip, want }) => {
-                    let key = TicketKey::of_address(ip);
+                ShardSaid::Word(LoanWord::Want { key, want }) => {
                     self.wanted.insert(key.clone(), (shard, want));
                     self.lend(&key, "", now);
                 }
-                ShardSaid::Word(LoanWord::Idle { ip, sent_ago_us, pause_us, line }) => {
-                    let key = TicketKey::of_address(ip);
+                ShardSaid::Word(LoanWord::Idle { key, sent_ago_us, pause_us, line }) => {
                     if let Some(ago_us) = sent_ago_us {
                         self.tickets.sent(&key, Now::from_us(now.us().saturating_sub(ago_us)));
                     }
@@ -275,9 +282,11 @@ impl TicketDesk {
 
     /// Tells the shard that wants it what it has.
     fn lend(&mut self, key: &TicketKey, line: &str, now: Now) {
-        let (Some(&(shard, want)), Some(ip)) = (self.wanted.get(key), key.address()) else { return };
+        let Some(&(shard, want)) = self.wanted.get(key) else { return };
         if let Some((due, until)) = self.tickets.window(key, now) {
-            self.desk.lend(shard, LentAddress { ip, want, due, until, line: line.to_string() });
+            let part = self.tickets.part(key).map(|slots| u8::try_from(slots).unwrap_or(u8::MAX));
+            let (key, line) = (key.clone(), line.to_string());
+            self.desk.lend(shard, LentKey { key, want, due, until, part, line });
         }
     }
 

@@ -39,7 +39,7 @@ struct Line {
     /// It is a host and no address.
     host: bool,
     partition: u16,
-    lent: Option<LentLine>,
+    lent: Vec<LentLine>,
     due_us: u64,
     pause_us: u64,
     line: String,
@@ -49,12 +49,13 @@ struct Line {
 struct LentLine {
     node: u16,
     ask: u64,
+    slots: u16,
     since_us: u64,
     until_us: u64,
     over_us: u64,
 }
 
-const HEAD: &str = "nephila cluster.tickets 1 ";
+const HEAD: &str = "nephila cluster.tickets 2 ";
 /// A file that is longer is written anew, with what holds.
 const BYTES_MAX: u64 = 4 << 20;
 
@@ -148,13 +149,15 @@ impl Opened {
 impl Line {
     fn of(key: &TicketKey, known: &Known, zero_us: u64) -> Line {
         let us = |at: Now| at.us().saturating_add(zero_us);
-        let lent = known.lent.map(|Lent { node, ask, since, until, over }| LentLine {
-            node,
-            ask,
-            since_us: us(since),
-            until_us: us(until),
-            over_us: us(over),
+        let lent = known.lent.iter().map(|lent| LentLine {
+            node: lent.node,
+            ask: lent.ask,
+            slots: lent.slots,
+            since_us: us(lent.since),
+            until_us: us(lent.until),
+            over_us: us(lent.over),
         });
+        let lent = lent.collect();
         Line {
             key: key.to_string(),
             host: key.host().is_some(),
@@ -172,13 +175,17 @@ impl Line {
             true => TicketKey::of_host(&self.key)?,
             false => TicketKey::of_address(self.key.parse().ok()?),
         };
-        let lent = self.lent.map(|LentLine { node, ask, since_us, until_us, over_us }| Lent {
-            node,
-            ask,
-            since: at(since_us),
-            until: at(until_us),
-            over: at(over_us),
-        });
+        let lent =
+            self.lent.into_iter().map(|LentLine { node, ask, slots, since_us, until_us, over_us }| Lent {
+                node,
+                ask,
+                slots,
+                since: at(since_us),
+                until: at(until_us),
+                over: at(over_us),
+                is_told: false,
+            });
+        let lent = lent.collect();
         let (due, line) = (at(self.due_us), self.line.into_bytes().into());
         Some((
             key,
@@ -193,10 +200,11 @@ mod tests {
 
     fn known(node: u16, over_s: u64) -> (TicketKey, Known) {
         let at = |s: u64| Now::from_us(1_000_000 * s);
-        let lent = Lent { node, ask: 7, since: at(1), until: at(over_s - 1), over: at(over_s) };
+        let (since, until, over) = (at(1), at(over_s - 1), at(over_s));
+        let lent = Lent { node, ask: 7, slots: 2, since, until, over, is_told: false };
         let line = (*b"address 192.0.2.7 due=5\n").into();
         let partition = Partition::new(9).unwrap();
-        let known = Known { partition, lent: Some(lent), due: at(2), pause_us: 3, line };
+        let known = Known { partition, lent: vec![lent], due: at(2), pause_us: 3, line };
         (TicketKey::of_address("192.0.2.7".parse().unwrap()), known)
     }
 
@@ -205,7 +213,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("nephila-tickets-{}", std::process::id()));
         let _ = fs::remove_file(&path);
         let (one, two) = (known(1, 60), known(2, 70));
-        let host = (TicketKey::of_host("a.example").unwrap(), Known { lent: None, ..known(1, 9).1 });
+        let host = (TicketKey::of_host("a.example").unwrap(), Known { lent: Vec::new(), ..known(1, 9).1 });
         let mut file = TicketFile::new(path.clone(), Boot::Simulated);
         assert_eq!(file.read(Now::ZERO), None, "there is none");
         file.keep(vec![one.clone()], || vec![one.clone()], Now::ZERO).unwrap();
@@ -248,7 +256,7 @@ mod tests {
         // A process whose clock is at 1 s at this moment.
         let next = TicketFile::new(path.clone(), Boot::Machine);
         let read = next.read(Now::from_us(1_000_000)).unwrap();
-        let over = read[0].1.lent.unwrap().over.us();
+        let over = read[0].1.lent[0].over.us();
         // 55 s were left, and some milliseconds have passed.
         assert!((50_000_000..=56_000_000).contains(&over), "{over}");
         fs::remove_file(&path).unwrap();

@@ -59,7 +59,7 @@ fn tickets_are_lent_and_given_back_by_words() {
         .into_iter()
         .chain(TicketKey::of_host("a.example"))
         .collect();
-    let lending = Lending { slots: 2, pause_us: 1_000_000, request_us: 10_000_000 };
+    let lending = Lending { slots: 2, pause_us: 1_000_000, request_us: 10_000_000, in_parts: false };
     let mut keeper = Keeper::open(lending, Now::ZERO);
     let mut tickets = Tickets::new(1 << 32);
     let now = Now::ZERO.plus_us(kept_us(TICKET_US + lending.request_us));

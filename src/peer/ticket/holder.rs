@@ -1,6 +1,6 @@
 //! Who has tickets.
 
-use super::{Back, Grant, TICKET_US, Wait, Want};
+use super::{ALL_SLOTS, Back, Grant, TICKET_US, Wait, Want};
 use crate::base::Now;
 use crate::limits::TICKETS_KEPT_MAX;
 use std::collections::BTreeMap;
@@ -17,6 +17,9 @@ struct Ticket {
     /// May be used from `due` to `until`.
     due: Now,
     until: Now,
+    /// For how long it was lent the last time.
+    for_us: u64,
+    slots: u16,
     sent: Option<Now>,
     pause_us: u64,
 }
@@ -42,6 +45,8 @@ impl<K: Clone + Ord> Tickets<K> {
             ask_at: Now::ZERO,
             due: Now::ZERO,
             until: Now::ZERO,
+            for_us: TICKET_US,
+            slots: ALL_SLOTS,
             sent: None,
             pause_us: 0,
         };
@@ -50,7 +55,7 @@ impl<K: Clone + Ord> Tickets<K> {
         }
         let ticket = self.held.entry(key.clone()).or_insert(unheld);
         let asked = ticket.asked.is_some_and(|(_, sent)| now.since_us(sent) < AGAIN_US);
-        if asked || now < ticket.ask_at || ticket.until.since_us(now) > TICKET_US / 2 {
+        if asked || now < ticket.ask_at || ticket.until.since_us(now) > ticket.for_us / 2 {
             return None;
         }
         self.last_ask += 1;
@@ -77,7 +82,9 @@ impl<K: Clone + Ord> Tickets<K> {
         if now >= ticket.until {
             ticket.due = now.plus_us(grant.due_in_us);
         }
-        ticket.until = ticket.until.max(sent.plus_us(grant.for_us.min(TICKET_US)));
+        ticket.for_us = grant.for_us.min(TICKET_US);
+        ticket.slots = grant.slots;
+        ticket.until = ticket.until.max(sent.plus_us(ticket.for_us));
         ticket.pause_us = grant.pause_us;
         None
     }
@@ -95,6 +102,11 @@ impl<K: Clone + Ord> Tickets<K> {
     pub fn window(&self, key: &K, now: Now) -> Option<(Now, Now)> {
         let ticket = self.held.get(key).filter(|ticket| now < ticket.until)?;
         Some((ticket.due, ticket.until))
+    }
+
+    /// How many requests may be open, if others have a part of the ticket, too.
+    pub fn part(&self, key: &K) -> Option<u16> {
+        self.held.get(key).map(|ticket| ticket.slots).filter(|slots| *slots != ALL_SLOTS)
     }
 
     /// Whether a request may be sent: the one compare of a gate.
@@ -124,7 +136,8 @@ impl<K: Clone + Ord> Tickets<K> {
 
     /// Keys whose ticket has less than half of its time left, for whoever still needs them.
     pub fn ending(&self, now: Now) -> impl Iterator<Item = &K> {
-        let ends = move |ticket: &Ticket| ticket.until > now && ticket.until.since_us(now) <= TICKET_US / 2;
+        let ends =
+            move |ticket: &Ticket| ticket.until > now && ticket.until.since_us(now) <= ticket.for_us / 2;
         self.held.iter().filter(move |(_, ticket)| ends(ticket)).map(|(key, _)| key)
     }
 }

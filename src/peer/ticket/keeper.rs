@@ -1,6 +1,6 @@
 //! Who lends addresses.
 
-use super::{Back, Grant, SLICE_US, TICKET_US, Wait, Want, kept_us, owed_us};
+use super::{ALL_SLOTS, Back, Grant, SLICE_US, TICKET_US, Wait, Want, kept_us, owed_us};
 use crate::base::Now;
 use crate::limits::{TICKET_LINE_BYTES_MAX, TICKET_WAITERS_MAX, TICKETS_KEPT_MAX};
 use crate::proto::partition::Partition;
@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 const GONE_US: u64 = 30_000_000;
 /// One who may ask again soon.
 const SOON_US: u64 = 1_000_000;
+/// One who waits asks again after this, as what it waits for may be given back early.
+const AGAIN_US: u64 = 2_000_000;
 
 /// What a keeper answers to WANT.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,18 +20,13 @@ pub enum Said<K> {
     Wait(Wait<K>),
 }
 
-/// Everything of a partition, as it is handed to another keeper: times are microseconds from now, since clocks differ.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HandedOver<K> {
-    /// Nothing may be lent for so long: this keeper does not know what the one before it lent.
-    pub closed_us: u64,
-    pub tickets: Vec<Handed<K>>,
-}
-
-/// By which rules addresses are lent.
+/// By which rules addresses are lent, or hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lending {
+    /// Requests that may be open at once.
     pub slots: u16,
+    /// The rules ask for no pause: several nodes may have a part of the slots each.
+    pub in_parts: bool,
     /// The pause between two requests.
     pub pause_us: u64,
     /// A request that was sent may be open for so long, also beyond the end of its ticket: until then nobody else gets one,
@@ -37,50 +34,47 @@ pub struct Lending {
     pub request_us: u64,
 }
 
-/// What was lent to whom.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Handed<K> {
-    pub key: K,
-    /// The holder, its ask, and how long the ticket and its requests have to be counted yet.
-    pub lent: Option<(u16, u64, u64)>,
-    pub due_in_us: u64,
-    pub pause_us: u64,
-    pub line: Box<[u8]>,
-}
-
 /// What is lent, and to whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lent {
     pub node: u16,
     pub ask: u64,
+    pub slots: u16,
     /// When this holder got it first, and when the last of its grants is over.
     pub since: Now,
     pub until: Now,
     /// When the last request that it was good for has ended.
     pub over: Now,
+    /// It knows what is known here: what it says when it gives it back holds alone.
+    pub is_told: bool,
 }
 
 /// What a keeper knows of a key, for one that comes after it in the same place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
     pub partition: Partition,
-    pub lent: Option<Lent>,
+    pub lent: Vec<Lent>,
     pub due: Now,
     pub pause_us: u64,
     pub line: Box<[u8]>,
 }
 
 impl Lent {
-    /// Another may ask when it ends, and then often: the holder gives it back as soon as nothing is open.
+    /// Another may ask again then: the holder gives it back as soon as it does not need it.
     fn wait_us(&self, now: Now) -> u64 {
-        self.until.since_us(now).clamp(SOON_US, SLICE_US)
+        self.until.since_us(now).clamp(SOON_US, AGAIN_US)
+    }
+
+    fn is_of(&self, node: u16) -> bool {
+        self.node == node
     }
 }
 
 #[derive(Clone, Debug)]
 struct Entry {
     partition: Partition,
-    lent: Option<Lent>,
+    /// Of each node one; of more than one only what is shared.
+    lent: Vec<Lent>,
     /// No request before.
     due: Now,
     pause_us: u64,
@@ -89,10 +83,32 @@ struct Entry {
     waiting: VecDeque<(u16, Now)>,
 }
 
+/// What a node may have of a key.
+struct Part {
+    slots: u16,
+    is_shared: bool,
+    /// It is not to have it for longer than a slice, as others wait.
+    must_give: bool,
+}
+
+impl Lending {
+    fn is_shared(&self, pause_us: u64) -> bool {
+        self.in_parts && pause_us == 0
+    }
+
+    /// What the next one waits for after the last request of another. Without a pause there is nothing to be proved.
+    fn owed_us(&self, pause_us: u64) -> u64 {
+        if self.is_shared(pause_us) { 0 } else { owed_us(pause_us) }
+    }
+}
+
 /// Keeps the tickets of the partitions that a node owns.
 #[derive(Clone, Debug)]
 pub struct Keeper<K> {
     lending: Lending,
+    /// Which of the keys go by other rules, and by which.
+    others: Option<(fn(&K) -> bool, Lending)>,
+    is_spread: bool,
     entries: BTreeMap<K, Entry>,
     /// Nothing is lent before: of everything, and of single partitions.
     closed_until: Now,
@@ -121,6 +137,8 @@ impl<K: Clone + Ord> Keeper<K> {
     pub fn fresh(lending: Lending) -> Keeper<K> {
         Keeper {
             lending,
+            others: None,
+            is_spread: false,
             entries: BTreeMap::new(),
             closed_until: Now::ZERO,
             closed: BTreeMap::new(),
@@ -128,6 +146,22 @@ impl<K: Clone + Ord> Keeper<K> {
             changed: BTreeSet::new(),
             kept_us,
         }
+    }
+
+    /// These go by rules of their own.
+    pub fn set_others(&mut self, are: fn(&K) -> bool, lending: Lending) {
+        self.others = Some((are, lending));
+    }
+
+    /// Whether one host has URLs at many nodes: then others come soon for whatever is lent, and get a part of what may be had in
+    /// parts.
+    pub fn set_spread(&mut self, is_spread: bool) {
+        self.is_spread = is_spread;
+    }
+
+    fn lending(&self, key: &K) -> Lending {
+        let lending = self.others.filter(|(are, _)| are(key)).map_or(self.lending, |(_, lending)| lending);
+        Lending { in_parts: lending.in_parts && self.is_spread, ..lending }
     }
 
     /// What has changed since the last call: to be kept before anybody hears of it. It is not all that there is to know while
@@ -160,7 +194,7 @@ impl<K: Clone + Ord> Keeper<K> {
             self.closed.iter().filter(|(_, until)| **until > now).map(|(partition, _)| *partition).collect();
         for entry in self.entries.values_mut() {
             entry.expire(now);
-            if entry.lent.is_some() || entry.due > now {
+            if !entry.lent.is_empty() || entry.due > now {
                 busy.insert(entry.partition);
             }
         }
@@ -222,26 +256,33 @@ impl<K: Clone + Ord> Keeper<K> {
                 return wait(key, SLICE_US);
             }
         }
-        let Lending { slots, pause_us, request_us } = self.lending;
-        let entry =
-            self.entries.entry(key.clone()).or_insert_with(|| Entry::new(partition, pause_us, closed));
+        let lending = self.lending(&key);
+        let leaves = self.leaving.contains(&partition);
+        let entry = self
+            .entries
+            .entry(key.clone())
+            .or_insert_with(|| Entry::new(partition, lending.pause_us, closed));
         entry.expire(now);
         entry.waiting.retain(|(_, asked)| now.since_us(*asked) < GONE_US);
+        let part = entry.part_of(node, &lending, now);
         let others = entry.waiting.iter().any(|(waits, _)| *waits != node);
-        let since = match entry.lent {
-            Some(lent) if lent.node == node => {
-                if ask <= lent.ask || others && now.since_us(lent.since) >= SLICE_US {
+        let before = entry.lent.iter().find(|lent| lent.is_of(node)).copied();
+        let since = match before {
+            Some(lent) => {
+                let is_too_long = now.since_us(lent.since) >= SLICE_US;
+                if ask <= lent.ask || is_too_long && part.must_give {
                     return wait(key, lent.wait_us(now));
                 }
                 if !renews {
                     // A process that began again does not know when the one before it sent last.
-                    entry.due = entry.due.max(now.plus_us(owed_us(entry.pause_us)));
+                    entry.due = entry.due.max(now.plus_us(lending.owed_us(entry.pause_us)));
                 }
                 lent.since
             }
-            Some(lent) => {
+            None if part.slots == 0 => {
                 entry.line_up(node, now);
-                return wait(key, lent.wait_us(now));
+                let soonest = entry.lent.iter().map(|lent| lent.wait_us(now)).min();
+                return wait(key, soonest.unwrap_or(SOON_US));
             }
             None if entry.waiting.front().is_some_and(|(first, _)| *first != node) => {
                 entry.line_up(node, now);
@@ -250,14 +291,14 @@ impl<K: Clone + Ord> Keeper<K> {
             None => now,
         };
         entry.waiting.retain(|(waits, _)| *waits != node);
-        let is_short = others || self.leaving.contains(&partition);
-        let for_us = if is_short { SLICE_US } else { TICKET_US };
-        let (until, over) = ((self.kept_us)(for_us), (self.kept_us)(for_us + request_us));
+        let for_us = if others || leaves || self.is_spread { SLICE_US } else { TICKET_US };
+        let (until, over) = ((self.kept_us)(for_us), (self.kept_us)(for_us + lending.request_us));
         let (until, over) = (now.plus_us(until), now.plus_us(over));
         // A shorter grant ends no longer one.
-        let (until, over) =
-            entry.lent.map_or((until, over), |lent| (lent.until.max(until), lent.over.max(over)));
-        entry.lent = Some(Lent { node, ask, since, until, over });
+        let (until, over) = before.map_or((until, over), |lent| (lent.until.max(until), lent.over.max(over)));
+        entry.lent.retain(|lent| !lent.is_of(node));
+        entry.lent.push(Lent { node, ask, slots: part.slots, since, until, over, is_told: true });
+        let slots = if part.is_shared { part.slots } else { ALL_SLOTS };
         self.changed.insert(key.clone());
         Said::Grant(Grant {
             key,
@@ -272,57 +313,24 @@ impl<K: Clone + Ord> Keeper<K> {
 
     /// Takes a ticket back. One that was lent after the last ask of BACK is not meant.
     pub fn back(&mut self, node: u16, back: Back<K>, now: Now) {
+        let lending = self.lending(&back.key);
         let Some(entry) = self.entries.get_mut(&back.key) else { return };
-        if !entry.lent.is_some_and(|lent| lent.node == node && lent.ask <= back.ask) {
-            return;
-        }
-        self.changed.insert(back.key.clone());
-        entry.lent = None;
-        entry.pause_us = back.pause_us.max(self.lending.pause_us);
-        if back.line.len() <= TICKET_LINE_BYTES_MAX {
-            entry.line = back.line;
+        let is_meant = |lent: &Lent| lent.is_of(node) && lent.ask <= back.ask;
+        let Some(at) = entry.lent.iter().position(is_meant) else { return };
+        let lent = entry.lent.swap_remove(at);
+        self.changed.insert(back.key);
+        let pause_us = back.pause_us.max(lending.pause_us);
+        // Of several the one that has more to tell is believed.
+        if lent.is_told || pause_us > entry.pause_us || !back.line.is_empty() {
+            entry.pause_us = if lent.is_told { pause_us } else { pause_us.max(entry.pause_us) };
+            if back.line.len() <= TICKET_LINE_BYTES_MAX && entry.line != back.line {
+                entry.line = back.line;
+                entry.lent.iter_mut().for_each(|lent| lent.is_told = false);
+            }
         }
         if let Some(ago_us) = back.sent_ago_us {
-            let due = now.plus_us(owed_us(entry.pause_us).saturating_sub(ago_us));
+            let due = now.plus_us(lending.owed_us(entry.pause_us).saturating_sub(ago_us));
             entry.due = entry.due.max(due);
-        }
-    }
-
-    /// Everything of a partition that goes to another keeper. Nothing of it is kept.
-    pub fn hand_over(&mut self, partition: Partition, now: Now) -> HandedOver<K> {
-        let of_it: Vec<K> = self
-            .entries
-            .iter()
-            .filter(|(_, entry)| entry.partition == partition)
-            .map(|(key, _)| key.clone())
-            .collect();
-        let handed = of_it.into_iter().filter_map(|key| {
-            let mut entry = self.entries.remove(&key)?;
-            entry.expire(now);
-            let lent = entry.lent.map(|lent| (lent.node, lent.ask, lent.over.since_us(now)));
-            let due_in_us = entry.due.since_us(now);
-            Some(Handed { key, lent, due_in_us, pause_us: entry.pause_us, line: entry.line })
-        });
-        let tickets = handed.collect();
-        HandedOver { closed_us: self.closed_until(partition).since_us(now), tickets }
-    }
-
-    /// Takes what another keeper handed over.
-    pub fn take_over(&mut self, partition: Partition, handed: HandedOver<K>, now: Now) {
-        self.close_until(partition, now.plus_us(handed.closed_us), now);
-        for Handed { key, lent, due_in_us, pause_us, line } in handed.tickets {
-            if self.entries.len() >= TICKETS_KEPT_MAX {
-                // What cannot be kept is waited for.
-                self.close(partition, now);
-                return;
-            }
-            let lent = lent.map(|(node, ask, left_us)| {
-                let over = now.plus_us(left_us);
-                Lent { node, ask, since: now, until: over, over }
-            });
-            let due = now.plus_us(due_in_us);
-            self.entries
-                .insert(key, Entry { partition, lent, due, pause_us, line, waiting: VecDeque::new() });
         }
     }
 
@@ -331,7 +339,7 @@ impl<K: Clone + Ord> Keeper<K> {
         self.entries.retain(|_, entry| {
             entry.expire(now);
             entry.waiting.retain(|(_, asked)| now.since_us(*asked) < GONE_US);
-            entry.lent.is_some() || entry.due > now || !entry.waiting.is_empty()
+            !entry.lent.is_empty() || entry.due > now || !entry.waiting.is_empty()
         });
     }
 
@@ -348,7 +356,7 @@ impl Entry {
     fn new(partition: Partition, pause_us: u64, closed: Now) -> Entry {
         Entry {
             partition,
-            lent: None,
+            lent: Vec::new(),
             due: closed.plus_us(owed_us(pause_us)),
             pause_us,
             line: Box::default(),
@@ -357,16 +365,46 @@ impl Entry {
     }
 
     fn known(&self) -> Known {
-        let Entry { partition, lent, due, pause_us, ref line, .. } = *self;
-        Known { partition, lent, due, pause_us, line: line.clone() }
+        let Entry { partition, lent, due, pause_us, line, .. } = self.clone();
+        Known { partition, lent, due, pause_us, line }
     }
 
     /// A ticket that ran out was in use until its end, for all that is known, and is over when that request is.
     fn expire(&mut self, now: Now) {
-        if let Some(lent) = self.lent.filter(|lent| lent.over <= now) {
-            self.due = self.due.max(lent.until.plus_us(owed_us(self.pause_us)));
-            self.lent = None;
+        let Entry { lent, due, pause_us, .. } = self;
+        lent.retain(|lent| {
+            let is_over = lent.over <= now;
+            if is_over {
+                *due = (*due).max(lent.until.plus_us(owed_us(*pause_us)));
+            }
+            !is_over
+        });
+    }
+
+    /// What a node may have: all that there is, or where it is shared its part. Of those who have it and those who wait for it
+    /// each gets as much as any other, if there are slots for all.
+    fn part_of(&self, node: u16, lending: &Lending, now: Now) -> Part {
+        let is_shared = lending.is_shared(self.pause_us) && self.line.is_empty() && self.due <= now;
+        let others = self.waiting.iter().any(|(waits, _)| *waits != node);
+        let have = |lent: &&Lent| !lent.is_of(node);
+        let taken: u16 = self.lent.iter().filter(have).map(|lent| lent.slots).sum();
+        let before = self.lent.iter().find(|lent| lent.is_of(node)).map_or(0, |lent| lent.slots);
+        if !is_shared {
+            // What was shared is not renewed, until one has all of it.
+            let slots = if taken == 0 { lending.slots } else { before };
+            return Part { slots, is_shared, must_give: others || taken > 0 };
         }
+        let waiting = self.waiting.iter().filter(|(waits, _)| *waits != node && !self.has(*waits)).count();
+        let askers = 1 + self.lent.iter().filter(have).count() + waiting;
+        let fair = (usize::from(lending.slots) / askers).max(1) as u16;
+        let free = lending.slots.saturating_sub(taken);
+        let slots = if others { free.min(fair.max(before)) } else { free };
+        let is_crowded = usize::from(lending.slots) < askers;
+        Part { slots, is_shared, must_give: others && (before > fair || is_crowded) }
+    }
+
+    fn has(&self, node: u16) -> bool {
+        self.lent.iter().any(|lent| lent.is_of(node))
     }
 
     fn line_up(&mut self, node: u16, now: Now) {

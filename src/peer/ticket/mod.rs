@@ -20,11 +20,13 @@ mod keeper;
 
 pub use crate::proto::peer_wire::{Back, Grant, TicketKey, Wait, Want};
 pub use holder::Tickets;
-pub use keeper::{Handed, HandedOver, Keeper, Known, Lending, Lent, Said};
+pub use keeper::{Keeper, Known, Lending, Lent, Said};
 
 /// How long a ticket is good, by the holder's clock from the sending of WANT; and how long if others wait for it.
 pub const TICKET_US: u64 = 60_000_000;
 pub const SLICE_US: u64 = 10_000_000;
+/// Slots of a ticket that nobody else has a part of.
+pub const ALL_SLOTS: u16 = 0;
 /// What is added to the pause between the last request of one holder and the first of the next, so that logs of clocks that are
 /// within 100 ms of each other prove it.
 pub const HANDED_ON_US: u64 = 250_000;

@@ -1,4 +1,4 @@
-use super::{PARTITIONS, Partition, Partitioner};
+use super::{PARTITIONS, Partition, Partitioner, Spread};
 use std::collections::BTreeSet;
 
 /// Which partitions are whose, as one node of a cluster goes by it.
@@ -43,6 +43,14 @@ impl Share {
 
     pub fn partition_of(&self, url: &str) -> Partition {
         self.partitioner.of(url)
+    }
+
+    /// Whether URLs of a host may be in some of these partitions.
+    pub fn has_some_in(&self, origin: &str, partitions: &BTreeSet<Partition>) -> bool {
+        match self.partitioner.spread() {
+            Spread::Url => !partitions.is_empty(),
+            _ => partitions.contains(&self.partition_of(origin)),
+        }
     }
 
     /// The node that a partition belongs to; 0 for none.

@@ -160,7 +160,7 @@ pub(super) fn read_tickets<T: OfTicket>(fields: &mut Fields<'_>) -> Result<Vec<T
 }
 
 /// Bytes of the longest one: a key, its ask, four numbers and a line.
-const TICKET_BYTES_MAX: usize = 2 + TICKET_HOST_BYTES_MAX + 8 + 4 * 8 + 4 + TICKET_LINE_BYTES_MAX;
+const TICKET_BYTES_MAX: usize = 3 + TICKET_HOST_BYTES_MAX + 8 + 4 * 8 + 4 + TICKET_LINE_BYTES_MAX;
 const _: () =
     assert!(2 + TICKETS_PER_WORD_MAX * TICKET_BYTES_MAX <= PEER_FRAME_BYTES_MAX, "they fit in a frame");
 const _: () = assert!(TICKETS_PER_WORD_MAX <= u16::MAX as usize, "they are counted in 16 bits");

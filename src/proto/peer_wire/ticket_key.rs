@@ -4,7 +4,7 @@ use crate::limits::TICKET_HOST_BYTES_MAX;
 use std::fmt;
 use std::net::IpAddr;
 
-/// What a ticket is for: an address, or a host where one site is spread over many nodes. An address has one form, so that no
+/// What a ticket is for: an address, or a host, by its origin, where one site is spread over many nodes. An address has one form, so that no
 /// two nodes have a ticket for it under different keys.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TicketKey(Key);
@@ -25,7 +25,7 @@ impl TicketKey {
         TicketKey(Key::Address(address.to_canonical()))
     }
 
-    /// For a host in normal form. `None` if it is not, or longer than [`TICKET_HOST_BYTES_MAX`].
+    /// For a host, by its origin in normal form. `None` if it is not, or longer than [`TICKET_HOST_BYTES_MAX`].
     pub fn of_host(host: &str) -> Option<TicketKey> {
         let is_normal = |byte: u8| byte.is_ascii_graphic() && !byte.is_ascii_uppercase();
         let is_host = (1..=TICKET_HOST_BYTES_MAX).contains(&host.len()) && host.bytes().all(is_normal);
@@ -46,7 +46,7 @@ impl TicketKey {
         }
     }
 
-    /// Which of the three it is, then four or sixteen bytes, or the host behind its length of one byte.
+    /// Which of the three it is, then four or sixteen bytes, or the host behind its length of two bytes.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         match &self.0 {
             Key::Address(IpAddr::V4(address)) => {
@@ -58,7 +58,8 @@ impl TicketKey {
                 out.extend_from_slice(&address.octets());
             }
             Key::Host(host) => {
-                out.extend_from_slice(&[HOST, host.len() as u8]);
+                out.push(HOST);
+                out.extend_from_slice(&(host.len() as u16).to_le_bytes());
                 out.extend_from_slice(host.as_bytes());
             }
         }
@@ -69,7 +70,7 @@ impl TicketKey {
             V4 => IpAddr::from(fields.array::<4>()?),
             V6 => IpAddr::from(fields.array::<16>()?),
             HOST => {
-                let count = usize::from(fields.u8()?);
+                let count = usize::from(fields.u16()?);
                 let host = str::from_utf8(fields.bytes(count)?).ok();
                 let key = host.and_then(TicketKey::of_host);
                 return key.map_or_else(|| fields.unreadable("with a host that is not in normal form"), Ok);
@@ -92,4 +93,4 @@ impl fmt::Display for TicketKey {
     }
 }
 
-const _: () = assert!(TICKET_HOST_BYTES_MAX <= u8::MAX as usize, "its length has one byte");
+const _: () = assert!(TICKET_HOST_BYTES_MAX <= u16::MAX as usize, "its length has two bytes");

@@ -4,6 +4,7 @@ use super::wrong::Wrong;
 use crate::base::Now;
 use crate::engine::ClusterReport;
 use crate::farm::host_name;
+use crate::proto::partition::Spread;
 use crate::sim::web::{PORT, Witness};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -35,6 +36,10 @@ pub struct ClusterJudge {
     addresses: BTreeMap<IpAddr, (Now, usize)>,
     /// The pause between two requests to an address.
     pause_us: u64,
+    /// How many requests may be open at a host and at an address, where several nodes have a part of it.
+    parts: Option<(usize, usize)>,
+    /// One host has URLs at many nodes.
+    is_spread: bool,
     pub handed_on: u64,
     /// Hosts that another node asked than before, without a takeover.
     pub moved: u64,
@@ -57,6 +62,8 @@ struct Page {
     /// How often it may be asked for once more, because of kills.
     excused: u64,
     over_at: Now,
+    /// The node that asked for it last.
+    by: usize,
     /// Nobody may know any more that there is such a page.
     forgotten: bool,
 }
@@ -77,7 +84,12 @@ impl ClusterJudge {
         // By a clock that is fast by a hundredth.
         let pause_us = if rate > 0.0 { (1e6 / rate / CLOCKS) as u64 } else { 0 };
         let host_pause_us = if host_rate > 0.0 { (1e6 / host_rate / CLOCKS) as u64 } else { 0 };
-        ClusterJudge { pause_us, host_pause_us, ..ClusterJudge::default() }
+        let is_spread = plan.spread == Spread::Url;
+        let url_server = &plan.web.config.url_server;
+        let of_address = url_server.req_ip_concurrent.unwrap_or(url_server.req_host_concurrent);
+        let most = (usize::from(url_server.req_host_concurrent), usize::from(of_address));
+        let parts = (is_spread && is_paced && pause_us == 0).then_some(most);
+        ClusterJudge { pause_us, host_pause_us, parts, is_spread, ..ClusterJudge::default() }
     }
 
     /// A node runs, and tells what it goes by.
@@ -86,8 +98,12 @@ impl ClusterJudge {
     }
 
     /// Nobody asks a host that another node has by a later table: whoever had it stops before that.
-    fn judge_right(&self, host: u32, node: usize, now: Now) {
-        let url = format!("http://{}:{PORT}/", host_name(host));
+    fn judge_right(&self, host: u32, target: &str, node: usize, now: Now) {
+        // Robots rules of a host that is spread are asked for by all.
+        if self.is_spread && target == "/robots.txt" {
+            return;
+        }
+        let url = format!("http://{}:{PORT}{target}", host_name(host));
         let owner = |of: &ClusterReport| of.owner(&url);
         let Some(own) = self.reports.get(&node).and_then(owner) else { return };
         let others = self.reports.iter().filter(|(other, _)| **other != node);
@@ -114,6 +130,9 @@ impl ClusterJudge {
             return;
         }
         self.handed_on += 1;
+        if self.parts.is_some() {
+            return;
+        }
         let is_open = |open: &&OpenRequest| open.node == by && open.ip == ip && open.over_at > now;
         if let Some(open) = self.open.values().find(is_open) {
             panic!(
@@ -121,6 +140,16 @@ impl ClusterJudge {
                 open.page
             );
         }
+    }
+
+    /// Where several nodes ask at once, no more is open than one might have.
+    fn judge_parts(&self, host: u32, ip: IpAddr, now: Now) {
+        let Some((of_host, of_address)) = self.parts else { return };
+        let open = || self.open.values().filter(|open| open.over_at > now);
+        let at_host = open().filter(|open| open.page.0 == host).count();
+        let at_address = open().filter(|open| open.ip == ip).count();
+        assert!(at_host <= of_host, "{at_host} requests are open at host {host} at {now:?}");
+        assert!(at_address <= of_address, "{at_address} requests are open at {ip} at {now:?}");
     }
 
     /// A host is asked by another node than before.
@@ -131,7 +160,9 @@ impl ClusterJudge {
             "host {host} was asked by node {node} at {now:?}, {gap_us} us after node {owner}"
         );
         let is_open = |open: &&OpenRequest| open.node == owner && open.page.0 == host && open.over_at > now;
-        if let Some(open) = self.open.values().find(is_open) {
+        if self.parts.is_none()
+            && let Some(open) = self.open.values().find(is_open)
+        {
             panic!(
                 "host {host} was asked by node {node} at {now:?}, while node {owner} asks for {:?}",
                 open.page
@@ -173,12 +204,7 @@ impl ClusterJudge {
 
     /// A node stands still: its requests may be over when it goes on, and whoever has their hosts by then asks again.
     pub fn node_stalled(&mut self, node: usize, now: Now) {
-        let owners = &self.owners;
-        for (_, page) in self
-            .pages
-            .iter_mut()
-            .filter(|((host, _), _)| owners.get(host).is_some_and(|(owner, _)| *owner == node))
-        {
+        for page in self.pages.values_mut().filter(|page| page.by == node) {
             let is_open = page.over_at == Now::NEVER || now.since_us(page.over_at) < DURABLE_US;
             page.excused += u64::from(page.asked > page.excused && is_open);
         }
@@ -213,7 +239,7 @@ impl Witness for ClusterJudge {
     fn asked(&mut self, conn: u64, host: u32, ip: IpAddr, target: &str, now: Now) {
         self.requests += 1;
         let node = node_of(self.driver);
-        self.judge_right(host, node, now);
+        self.judge_right(host, target, node, now);
         let (owner, before) = self.owners.insert(host, (node, now)).unwrap_or((node, Now::ZERO));
         if owner != node {
             self.host_passed(host, (owner, before), node, now);
@@ -222,6 +248,7 @@ impl Witness for ClusterJudge {
         self.address_asked(ip, node, target, now);
         let page = (host, target.to_string());
         self.open.insert(conn, OpenRequest { node, ip, page, over_at: Now::NEVER });
+        self.judge_parts(host, ip, now);
         if target == "/robots.txt" {
             return;
         }
@@ -231,7 +258,7 @@ impl Witness for ClusterJudge {
             "host {host} was asked for {target} at {now:?} once more, with {} excuses",
             page.excused
         );
-        (page.asked, page.over_at, page.forgotten) = (page.asked + 1, Now::NEVER, false);
+        (page.asked, page.over_at, page.forgotten, page.by) = (page.asked + 1, Now::NEVER, false, node);
     }
 
     fn answers(&mut self, conn: u64, at: Now, _: u64) {

@@ -161,11 +161,30 @@ impl ClusterPlan {
         // With an etcd one of two is taken over as well.
         let loses_one_of_two = has_etcd && nodes == 2 && beside.chance(700);
         let lose_at = lose_at.or(loses_one_of_two.then(|| Now::ZERO.plus_ms(30_000 + beside.below(60_000))));
+        let (shards, by_domain) = (1 + rng.below(2) as usize, rng.chance(150));
+        let mut spread = if by_domain { Spread::Domain } else { Spread::Host };
+        // Some have every host at every node, with a pause or without.
+        let mut of_many = Rng::new(seed ^ 0x5b7e_ad00);
+        let mut drain_at = drain_at;
+        if !takes_over && of_many.chance(350) {
+            (spread, drain_at) = (Spread::Url, None);
+            web.site.hosts = 1 + of_many.below(u64::from(web.site.hosts.min(4))) as u32;
+            web.addresses = web.addresses.min(web.site.hosts);
+            web.site.pages = 8 + of_many.below(30) as u32;
+            typed.iter_mut().for_each(|(_, _, host)| *host %= web.site.hosts);
+            let url_server = &mut web.config.url_server;
+            url_server.req_host_concurrent = 1 + of_many.below(8) as u8;
+            if of_many.chance(500) {
+                url_server.req_host_per_sec = Rate(0.0);
+                url_server.req_ip_per_sec = Some(Rate(0.0));
+                url_server.delay_factor.0 = 0.0;
+            }
+        }
         ClusterPlan {
             web,
             nodes,
-            shards: 1 + rng.below(2) as usize,
-            spread: if rng.chance(150) { Spread::Domain } else { Spread::Host },
+            shards,
+            spread,
             takeover_us,
             copies,
             etcd,

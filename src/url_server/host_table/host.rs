@@ -47,6 +47,8 @@ pub(crate) enum WaitsIn {
     Rest,
     /// The timer wheel, until its pause is over.
     Timer,
+    /// Nowhere, until it is lent to this node.
+    Loan,
     /// The line of hosts at its address.
     Address,
     /// The line of hosts whose spider has no credit.

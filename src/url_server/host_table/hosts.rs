@@ -272,6 +272,17 @@ impl Hosts {
         of_it.next()
     }
 
+    /// What another server wrote about the pace of a host.
+    pub fn read_pace(&self, slot: u32, lines: &str, wall: Wall, now: Now) -> Option<Pace> {
+        let clock = Clock { wall, now };
+        let entries = lines.lines().rev().filter_map(|line| Entry::read(line.as_bytes(), clock, ""));
+        let mut of_it = entries.filter_map(|entry| match entry {
+            Entry::Pace(whose, pace) if whose == self.origin(slot) => Some(pace),
+            _ => None,
+        });
+        of_it.next()
+    }
+
     pub fn addresses(&self) -> &[Address] {
         &self.addresses.rows
     }

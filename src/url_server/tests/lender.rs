@@ -4,6 +4,7 @@ use super::addresses::address;
 use super::model::{Host, Model};
 use super::web::SECOND;
 use crate::base::Now;
+use crate::proto::peer_wire::TicketKey;
 use crate::url_server::{Lent, LoanWord, UrlServer};
 use std::net::IpAddr;
 
@@ -42,7 +43,8 @@ impl Model {
                 (self.now, |ip: IpAddr| self.ips.iter().enumerate().position(|(n, _)| address(n) == ip));
             let lender = self.lender.as_mut().expect("nothing is wanted without a cluster");
             match word {
-                LoanWord::Want { ip, want } => {
+                LoanWord::Want { key, want } => {
+                    let ip = key.address().expect("no host is lent");
                     let ticket = &mut lender.tickets[at(ip).expect("an address of ours")];
                     assert!(ticket.want.is_none(), "{ip} is wanted twice");
                     assert!(want > lender.last_want, "each Want has its number");
@@ -50,7 +52,8 @@ impl Model {
                     let line = std::mem::take(&mut ticket.line);
                     *ticket = Ticket { want: Some((want, now)), line, ..Ticket::default() };
                 }
-                LoanWord::Idle { ip, sent_ago_us, pause_us, line } => {
+                LoanWord::Idle { key, sent_ago_us, pause_us, line } => {
+                    let ip = key.address().expect("no host is lent");
                     let n = at(ip).expect("an address of ours");
                     let is_open = |trans| self.server.asked_at(trans).is_some();
                     let open = self.open.iter().find(|open| open.ip == n && is_open(open.trans));
@@ -100,7 +103,8 @@ impl Model {
                 let last = lender.tickets[ip].want.map_or(lender.last_want + 1, |(want, _)| want);
                 let (want, until) = (self.rng.below(last), Now::NEVER);
                 let due = self.at().plus_us(5 * SECOND);
-                self.server.lend(&Lent { ip: address(ip), want, due, until, line: "" }, self.at());
+                let key = &TicketKey::of_address(address(ip));
+                self.server.lend(&Lent { key, want, due, until, part: None, line: "" }, self.at());
             }
         }
     }
@@ -140,7 +144,8 @@ impl Model {
         manners.promised = manners.promised.max(due);
         manners.note(rules);
         let (due, until) = (self.now_of(due), self.now_of(until));
-        self.server.lend(&Lent { ip: address(ip), want, due, until, line: &line }, self.at());
+        let key = &TicketKey::of_address(address(ip));
+        self.server.lend(&Lent { key, want, due, until, part: None, line: &line }, self.at());
     }
 
     /// Whether an address may be asked at this moment, and until when.

@@ -3,6 +3,7 @@
 use super::promises::{OK, config, fetch, job, nothing, robots};
 use crate::base::Now;
 use crate::proto::job::Job;
+use crate::proto::peer_wire::TicketKey;
 use crate::url_server::*;
 use std::net::IpAddr;
 
@@ -24,7 +25,7 @@ fn server() -> UrlServer {
 /// The number of the Want of an address that was given back at the end of its loan.
 fn wanted_again(server: &mut UrlServer, address: &str) -> u64 {
     match server.take_loan_words().as_slice() {
-        [LoanWord::Idle { ip: given, .. }, LoanWord::Want { ip, want }] => {
+        [LoanWord::Idle { key: given, .. }, LoanWord::Want { key: ip, want }] => {
             assert_eq!([ip.to_string(), given.to_string()], [address, address]);
             *want
         }
@@ -35,14 +36,15 @@ fn wanted_again(server: &mut UrlServer, address: &str) -> u64 {
 /// The number of the one Want that was said, of this address.
 fn wanted(server: &mut UrlServer, address: &str) -> u64 {
     match server.take_loan_words().as_slice() {
-        [LoanWord::Want { ip, want }] if ip.to_string() == address => *want,
+        [LoanWord::Want { key, want }] if key.to_string() == address => *want,
         other => panic!("{other:?}"),
     }
 }
 
 fn lend(server: &mut UrlServer, address: &str, want: u64, (due, until): (u64, u64), now: Now) {
     let (due, until) = (at(due), at(until));
-    server.lend(&Lent { ip: ip(address), want, due, until, line: "" }, now);
+    let key = &TicketKey::of_address(ip(address));
+    server.lend(&Lent { key, want, due, until, part: None, line: "" }, now);
 }
 
 fn waits_for(server: &UrlServer, order: &Job, now: Now) -> Option<WaitsFor> {
@@ -156,10 +158,10 @@ fn an_address_is_given_back_when_nobody_needs_it() {
         "address 1.1.1.1 due={due} penalty_us={penalty_us} response_us=0 delay_ms=0 failures=0 at={}\n",
         wall + 20_102_000
     );
-    let (ip, sent_ago_us) = (ip("1.1.1.1"), Some(4_102_000));
+    let (key, sent_ago_us) = (TicketKey::of_address(ip("1.1.1.1")), Some(4_102_000));
     assert_eq!(
         server.take_loan_words(),
-        [LoanWord::Idle { ip, sent_ago_us, pause_us: penalty_us, line }],
+        [LoanWord::Idle { key: key.clone(), sent_ago_us, pause_us: penalty_us, line }],
         "and is wanted by nobody"
     );
     assert_eq!(server.next_due(), None);
@@ -170,7 +172,7 @@ fn an_address_is_given_back_when_nobody_needs_it() {
     nothing(&mut server, at(31_000));
     let due = wall + 33_000_000;
     let line = format!("address 1.1.1.1 due={due} penalty_us=5000000 response_us=0 delay_ms=0 failures=0");
-    let lent = Lent { ip, want: again, due: at(31_500), until: at(90_000), line: &line };
+    let lent = Lent { key: &key, want: again, due: at(31_500), until: at(90_000), part: None, line: &line };
     server.lend(&lent, at(31_000));
     nothing(&mut server, at(32_999));
     let order = fetch(&mut server, at(33_000));
@@ -265,10 +267,124 @@ fn a_host_that_moves_on_wants_its_other_address() {
     assert!(server.unreachable(order.trans, refused, at(100)));
     nothing(&mut server, at(100));
     let words = server.take_loan_words();
-    let [LoanWord::Want { ip: other, want }, LoanWord::Idle { ip: left, .. }] = words.as_slice() else {
+    let [LoanWord::Want { key: other, want }, LoanWord::Idle { key: left, .. }] = words.as_slice() else {
         panic!("{words:?}");
     };
-    assert_eq!((*other, *left), (ip("2.2.2.2"), ip("1.1.1.1")));
+    assert_eq!((other.address(), left.address()), (Some(ip("2.2.2.2")), Some(ip("1.1.1.1"))));
     lend(&mut server, "2.2.2.2", *want, (1_100, 60_000), at(1_100));
     assert_eq!(fetch(&mut server, at(1_100)).ip, ip("2.2.2.2"));
+}
+
+/// A server that gets hosts lent, too.
+fn server_of_many() -> UrlServer {
+    let mut server = UrlServer::new(config(), Now::ZERO).with_loans();
+    server.lend_hosts();
+    server.set_right(at(3_600_000), Now::ZERO);
+    server
+}
+
+fn lend_host(server: &mut UrlServer, origin: &str, lent: (u64, u64, Option<u8>), now: Now) {
+    let (want, until, part) = lent;
+    let key = &TicketKey::of_host(origin).unwrap();
+    server.lend(&Lent { key, want, due: Now::ZERO, until: at(until), part, line: "" }, now);
+}
+
+#[test]
+fn a_host_is_lent_before_its_address_and_given_back_when_nothing_is_left() {
+    let mut server = server_of_many();
+    server.admit(job(1, "http://a/1", "1.1.1.1"), Now::ZERO);
+    let page = job(1, "http://a/1", "1.1.1.1");
+    let want = wanted(&mut server, "http://a");
+    nothing(&mut server, at(10));
+    assert_eq!(waits_for(&server, &page, at(10)), Some(WaitsFor::Ticket));
+    lend_host(&mut server, "http://a", (want, 60_000, None), at(20));
+    let address = wanted(&mut server, "1.1.1.1");
+    nothing(&mut server, at(20));
+    lend(&mut server, "1.1.1.1", address, (0, 30_000), at(30));
+    robots(&mut server, at(30), 404, b"");
+    let order = fetch(&mut server, at(1_030));
+    assert_eq!(order.send_by, at(30_000), "the earlier of the two ends");
+    server.sent(order.trans, at(1_030));
+    server.release(order.trans, &OK, at(1_040)).unwrap();
+    match server.take_loan_words().as_slice() {
+        [LoanWord::Idle { key, sent_ago_us, pause_us, .. }] => {
+            let said = (key.to_string(), *sent_ago_us, *pause_us);
+            assert_eq!(said, ("http://a".to_string(), Some(10_000), 1_000_000));
+        }
+        other => panic!("{other:?}"),
+    }
+    nothing(&mut server, at(2_000));
+    // The address follows, as others wait for it with the host.
+    assert!(
+        matches!(server.take_loan_words().as_slice(), [LoanWord::Idle { key, .. }] if key.address().is_some())
+    );
+}
+
+#[test]
+fn a_host_whose_loan_has_ended_lets_others_go_first() {
+    let mut server = server_of_many();
+    for doc in 1..4 {
+        server.admit(job(doc, &format!("http://a/{doc}"), "1.1.1.1"), Now::ZERO);
+    }
+    let want = wanted(&mut server, "http://a");
+    lend_host(&mut server, "http://a", (want, 1_500, None), at(0));
+    let address = wanted(&mut server, "1.1.1.1");
+    lend(&mut server, "1.1.1.1", address, (0, 60_000), at(0));
+    robots(&mut server, at(0), 404, b"");
+    let order = fetch(&mut server, at(1_000));
+    server.sent(order.trans, at(1_000));
+    // What is open at the end is waited for.
+    nothing(&mut server, at(2_500));
+    assert!(server.take_loan_words().is_empty());
+    server.release(order.trans, &OK, at(2_600)).unwrap();
+    let again = match server.take_loan_words().as_slice() {
+        [LoanWord::Idle { key: given, .. }, LoanWord::Want { key, want }] if key == given => *want,
+        other => panic!("{other:?}"),
+    };
+    nothing(&mut server, at(3_000));
+    assert!(matches!(server.take_loan_words().as_slice(), [LoanWord::Idle { .. }]), "the address goes, too");
+    lend_host(&mut server, "http://a", (again, 60_000, None), at(3_001));
+    let address = wanted(&mut server, "1.1.1.1");
+    lend(&mut server, "1.1.1.1", address, (0, 60_000), at(3_001));
+    assert_eq!(fetch(&mut server, at(3_001)).url.as_str(), "http://a/2");
+}
+
+#[test]
+fn of_a_part_no_more_is_open_and_a_pause_wants_the_whole() {
+    let free = Niceness::from_rate(0.0, 8, 0.0);
+    let mut server =
+        UrlServer::new(UrlServerConfig { host: free, ip: free, ..config() }, Now::ZERO).with_loans();
+    server.lend_hosts();
+    server.set_right(at(3_600_000), Now::ZERO);
+    for doc in 1..5 {
+        server.admit(job(doc, &format!("http://a/{doc}"), "1.1.1.1"), Now::ZERO);
+    }
+    let want = wanted(&mut server, "http://a");
+    lend_host(&mut server, "http://a", (want, 60_000, Some(2)), at(0));
+    let address = wanted(&mut server, "1.1.1.1");
+    let key = &TicketKey::of_address(ip("1.1.1.1"));
+    let (due, until) = (Now::ZERO, at(60_000));
+    server.lend(&Lent { key, want: address, due, until, part: Some(3), line: "" }, at(0));
+    robots(&mut server, at(0), 404, b"");
+    let orders = [fetch(&mut server, at(1)), fetch(&mut server, at(1))];
+    nothing(&mut server, at(1));
+    orders.iter().for_each(|order| server.sent(order.trans, at(1)));
+    server.release(orders[0].trans, &OK, at(2)).unwrap();
+    let third = fetch(&mut server, at(2));
+    server.sent(third.trans, at(2));
+    nothing(&mut server, at(2));
+    // It is asked to be slower. What it has a part of, others may ask meanwhile.
+    let busy = Report { status: 503, ..OK };
+    server.release(third.trans, &busy, at(3)).unwrap();
+    nothing(&mut server, at(1_500));
+    server.release(orders[1].trans, &OK, at(1_600)).unwrap();
+    nothing(&mut server, at(9_000));
+    let words = server.take_loan_words();
+    let given: Vec<bool> = words.iter().map(|word| matches!(word, LoanWord::Idle { .. })).collect();
+    assert!(given.contains(&true), "{words:?}");
+    let host = |word: &LoanWord| match word {
+        LoanWord::Idle { key, line, .. } if key.host().is_some() => Some(line.clone()),
+        _ => None,
+    };
+    assert!(words.iter().find_map(host).is_some_and(|line| line.starts_with("pace http://a ")), "{words:?}");
 }

@@ -40,9 +40,9 @@ fn a_key_has_one_form() {
     };
     is(&[5, 1, 2, 3, 4], "with a ticket that this version does not know");
     is(&[6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 7], "with an address that has another form");
-    is(&[0, 0], "with a host that is not in normal form");
-    is(&[0, 1, b'A'], "with a host that is not in normal form");
-    is(&[0, 1, 0xff], "with a host that is not in normal form");
+    is(&[0, 0, 0], "with a host that is not in normal form");
+    is(&[0, 1, 0, b'A'], "with a host that is not in normal form");
+    is(&[0, 1, 0, 0xff], "with a host that is not in normal form");
 }
 
 #[test]
