@@ -19,6 +19,9 @@
 //! | `dialing`       | addresses that are dialed, and those that rest while there is a link anyway          |
 //! | `refusals`      | who was refused and why, each told once                                              |
 //! | `wires`         | all links, one between two nodes                                                     |
+//! | `council_desk`  | the council as a node takes part in it: the table and the rights                     |
+//! | `right_telling` | what others and the operator know of a node's right                                  |
+//! | `leaving`       | a node that is drained, on its way out of the table                                  |
 //! | `outside`       | a council outside of the nodes, and how it does                                      |
 //! | `etcd`          | such a council in an etcd, on a thread of its own                                    |
 //! | `etcd_line`     | one call after the other to its endpoints                                            |
@@ -55,6 +58,7 @@ mod calendar;
 mod copies;
 mod copy_desk;
 mod copying;
+mod council_desk;
 mod dialing;
 mod etcd;
 mod etcd_line;
@@ -63,6 +67,7 @@ mod handing_over;
 mod index_asks;
 mod introduction;
 mod journal_tail;
+mod leaving;
 mod node_files;
 mod outside;
 mod page_folders;
@@ -72,6 +77,7 @@ mod peer_actor;
 mod peer_desk;
 mod peer_event;
 mod refusals;
+mod right_telling;
 mod rounds;
 mod seen;
 mod setup;

@@ -2,28 +2,25 @@ use super::arriving::Arriving;
 use super::calendar::Calendar;
 use super::copies::Copies;
 use super::copy_desk::CopyDesk;
+use super::council_desk::{CouncilDesk, CouncilSaying};
 use super::handing_over::HandingOver;
 use super::index_asks::IndexAsks;
+use super::leaving::Leaving;
 use super::node_files::{NodeFiles, NodeId};
-use super::outside::Outside;
+use super::right_telling::RightTelling;
 use super::rounds::{NodeStanding, Rounds};
 use super::seen::Seen;
 use super::share_keeping::ShareKeeping;
 use super::ticket_desk::TicketDesk;
 use super::url_post::{PostFault, UrlPost};
 use super::{Introduction, Peer, PeerEvent, PeerOwner, Sends, Wires};
-use crate::base::{Now, Rng, Wall, counted, shown};
+use crate::base::{Now, Wall, counted, shown};
 use crate::engine::inspect::cluster_view::{ClusterOrder, ClusterView};
 use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError};
-use crate::peer::beat::{Beat, Doubt, Rights, Timing};
-use crate::peer::council::{Action, Council, Seat};
-use crate::peer::register::{Acceptor, Answer, Pace, Request};
+use crate::peer::beat::{Beat, Rights};
 use crate::peer::ticket::{TicketKey, Want};
-use crate::peer::{
-    Asking, Member, NOBODY, NodeState, Sponsor, Table, TableChange, TableNode, assign, name_at_start,
-    table_at_start, voters_of,
-};
+use crate::peer::{Asking, Member, NOBODY, NodeState, Sponsor, Table, TableChange, TableNode, assign};
 use crate::proto::partition::Partition;
 use crate::proto::peer_wire::{Hello, MoveBatch, PeerWord};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -36,15 +33,7 @@ pub(super) struct PeerDesk {
     pub files: NodeFiles,
     /// As it introduces itself.
     pub me: Introduction,
-    timing: Timing,
-    /// Of a node that has a number.
-    council: Option<Council>,
-    /// Who keeps the registers, if nodes do not.
-    outside: Option<Outside>,
-    /// Of a node without a number: the table as it was told.
-    told: Option<Arc<Table>>,
-    /// The first table, if this node makes it.
-    founding: Option<Table>,
+    council: CouncilDesk,
     sponsor: Sponsor,
     /// Nodes without a number, by the link that they ask on.
     asking: Vec<(Peer, u64)>,
@@ -60,23 +49,10 @@ pub(super) struct PeerDesk {
     kept_epoch: u64,
     /// A table that the disk did not take is kept again then.
     keep_at: Now,
-    /// Others are asked to vote again then.
-    grow_at: Now,
-    /// The table is looked at again then, if a node of it is away: it may have left, and told nobody.
-    look_at: Now,
-    /// Whether there are to be takeovers at all.
-    takes_over: bool,
-    /// The beat that peers were told last, and whether this node had the right then.
-    beat: Option<Beat>,
-    had_right: bool,
-    right_seen: Now,
+    right: RightTelling,
     /// Others have what this node had: it has to begin anew.
     is_lost: bool,
-    /// It has given everything away, and wants to be none of the nodes any more; and it is.
-    is_leaving: bool,
-    has_left: bool,
-    /// It has given everything away, but for its pages.
-    idle_since: Option<Now>,
+    leaving: Leaving,
     /// Addresses of the table that are dialed.
     dialed: BTreeSet<String>,
     /// It has got its number, and every link begins anew.
@@ -85,7 +61,6 @@ pub(super) struct PeerDesk {
     paused: BTreeMap<u16, Now>,
     health: Arc<Health>,
     wall: Wall,
-    rng: Rng,
     now: Now,
 }
 
@@ -94,13 +69,7 @@ pub(super) struct DeskParts {
     pub id: NodeId,
     pub files: NodeFiles,
     pub me: Introduction,
-    pub timing: Timing,
-    /// Whether a node that is silent is ever taken over.
-    pub takes_over: bool,
-    /// Who keeps the registers, if nodes do not.
-    pub outside: Option<Outside>,
-    /// The first table, for the node that makes it.
-    pub founding: Option<Table>,
+    pub council: CouncilDesk,
     pub post: UrlPost,
     pub share: ShareKeeping,
     pub tickets: TicketDesk,
@@ -108,7 +77,6 @@ pub(super) struct DeskParts {
     pub copies: CopyDesk,
     pub health: Arc<Health>,
     pub wall: Wall,
-    pub seed: u64,
 }
 
 /// Something to be said, once the links can be spoken on.
@@ -116,65 +84,29 @@ enum Saying {
     Table(Peer),
     TableToAll,
     TableAsk(Peer),
-    Ask {
-        to: u16,
-        request: Request,
-    },
-    Answer {
-        to: u16,
-        id: u64,
-        answer: Answer,
-    },
+    Council(CouncilSaying),
     Refuse(Peer, String),
     /// This node has a number now.
     Introduce,
     Beat(Beat),
 }
 
-/// Voters are asked again after this.
-const PACE: Pace = Pace { resend_us: 500_000, backoff_us: 50_000 };
 /// A peer that goes by another table is left alone for so long.
 const PAUSE_US: u64 = 1_000_000;
 /// After the disk refused a table.
 const KEEP_AGAIN_US: u64 = 1_000_000;
-/// A node without a right for so long has lost it.
-const RIGHT_LOST_US: u64 = 5_000_000;
-/// From one look at the table to the next, while a node of it is away: so long, and up to twice as long.
-const LOOK_US: u64 = 10_000_000;
-/// From one attempt to have three voters to the next.
-const GROW_US: u64 = 10_000_000;
 
 impl PeerDesk {
     pub fn new(parts: DeskParts) -> Result<PeerDesk, NodeError> {
-        let DeskParts {
-            id,
-            files,
-            me,
-            timing,
-            takes_over,
-            outside,
-            founding,
-            post,
-            share,
-            tickets,
-            arriving,
-            copies,
-            health,
-            wall,
-            seed,
-        } = parts;
+        let DeskParts { id, files, me, council, post, share, tickets, arriving, copies, health, wall } =
+            parts;
         let handing_over = HandingOver::new(id.starts);
-        let told = files.table().map_err(|error| NodeError::Cluster(error.to_string()))?.map(Arc::new);
         let rounds = Rounds::new(id.number);
         let mut desk = PeerDesk {
             id,
             files,
             me,
-            timing,
-            council: None,
-            outside,
-            told,
-            founding,
+            council,
             sponsor: Sponsor::default(),
             asking: Vec::new(),
             post,
@@ -187,33 +119,25 @@ impl PeerDesk {
             out: VecDeque::new(),
             kept_epoch: 0,
             keep_at: Now::ZERO,
-            grow_at: Now::ZERO,
-            look_at: Now::ZERO,
-            takes_over,
-            beat: None,
-            had_right: false,
-            right_seen: Now::ZERO,
+            right: RightTelling::default(),
             is_lost: false,
-            is_leaving: false,
-            has_left: false,
-            idle_since: None,
+            leaving: Leaving::default(),
             dialed: BTreeSet::new(),
             is_renamed: false,
             paused: BTreeMap::new(),
             health,
             wall,
-            rng: Rng::new(seed),
             now: Now::ZERO,
         };
         // Without a table it waits until peers tell it one.
-        if desk.id.number != 0 && (desk.told.is_some() || desk.founding.is_some()) {
+        if desk.id.number != 0 && desk.council.has_table() {
             desk.be_seated()?;
         }
         Ok(desk)
     }
 
     pub fn table(&self) -> Option<&Arc<Table>> {
-        self.council.as_ref().and_then(|council| council.rights().table()).or(self.told.as_ref())
+        self.council.table()
     }
 
     /// Whether the disk has the table.
@@ -221,50 +145,10 @@ impl PeerDesk {
         self.table().is_none_or(|table| table.epoch() <= self.kept_epoch)
     }
 
-    /// Until when hosts of this node's partitions may be asked.
-    pub fn right_until(&self) -> Now {
-        self.council.as_ref().map_or(Now::ZERO, |council| council.rights().right_until())
-    }
-
     /// Takes the seat of a node that is in the table, or makes the first table.
     fn be_seated(&mut self) -> Result<(), NodeError> {
+        self.council.be_seated(&self.id, &self.me, &self.files, self.now)?;
         let number = self.id.number;
-        let me = TableNode {
-            number,
-            id: self.id.id,
-            generation: 0,
-            address: self.me.listen.clone(),
-            weight: self.me.weight,
-            state: NodeState::Member,
-        };
-        let founding = self.founding.take().filter(|_| self.told.is_none());
-        let registers = self.files.registers().map_err(|error| NodeError::Cluster(error.to_string()))?;
-        let registers = BTreeMap::from_iter(registers);
-        let told = self.told.take().map(Arc::unwrap_or_clone);
-        self.told = table_at_start(number, told, &registers).map(Arc::new);
-        let Some(table) = self.told.as_deref().or(founding.as_ref()) else {
-            let text = "cluster/table is missing: start it with --join, so that it is told again";
-            return Err(NodeError::Cluster(text.to_string()));
-        };
-        let seat = Seat {
-            node: number,
-            id: self.id.id,
-            start: self.id.starts,
-            voters: voters_of(table),
-            pace: PACE,
-            patience_us: self.timing.patience_us(),
-        };
-        let name = name_at_start((number, self.id.id), table, &registers);
-        let acceptor = self.outside.is_none().then(|| Acceptor::open(name, registers));
-        let rights = Rights::new(me, self.timing, founding);
-        let mut council = Council::new(seat, rights, acceptor, Rng::new(self.rng.next_u64()));
-        if let Some(table) = &self.told {
-            council.told(table.clone(), self.now);
-        }
-        let stopped = self.files.stopped().map_err(|error| NodeError::Cluster(error.to_string()))?;
-        let stopped: Vec<Partition> = stopped.into_iter().map(|(partition, _)| partition).collect();
-        council.rights_mut().stop(&stopped);
-        self.council = Some(council);
         self.rounds.set_node(number);
         self.tickets.set_node(number);
         self.share.set_node(number);
@@ -278,30 +162,33 @@ impl PeerDesk {
         self.now = now;
         // Before anything that may wait for the disk: times of the process before this one are read by this moment.
         self.tickets.reopen(now);
-        self.hear_outside();
+        let me = self.id.number;
+        self.council.hear_outside(me, now);
         let stamp_ms = self.wall.unix_ms(now);
-        let mut actions = Vec::new();
         // Whoever beats has to know for ever that there are beats: nothing is asked before the disk has the table.
         let is_kept = self.is_kept();
-        if let Some(council) = self.council.as_mut().filter(|_| is_kept) {
-            council.tick(now, stamp_ms, &mut actions);
+        if is_kept {
+            let says = self.council.tick(me, &self.files, stamp_ms, now);
+            self.out.extend(says.into_iter().map(Saying::Council));
         }
-        self.act(actions, 0);
         self.look_at_table(wires);
-        self.read_table_again(wires);
+        // It may have its number since.
+        let me = self.id.number;
+        self.council.read_table_again(me, |node| wires.peer(node).is_some(), now);
         let mut busy = !is_kept && self.is_kept();
-        self.want_voters(wires);
+        self.council.want_voters(me, |node| wires.peer(node).is_some(), now);
         self.leave();
-        self.tell_right();
+        let beat = self.right.turn(&self.council, self.leaving.has_left(), &self.health, now);
+        self.out.extend(beat.map(Saying::Beat));
         self.hand_over(now, wires);
         busy |= self.copies.take_over(now, self.share.current(), self.post.asks());
         // By a table that the disk does not have, nothing is given and nothing taken. Before the index goes by a share with
         // what was taken over, it knows of it what the copy does.
         let is_kept = self.is_kept();
         let is_known = self.copies.is_taken_in();
-        if let Some(council) = self.council.as_mut().filter(|_| is_kept && is_known) {
+        if let Some(rights) = self.council.rights_mut().filter(|_| is_kept && is_known) {
             let (tickets, means) = (&mut self.tickets, (self.post.asks(), &self.files));
-            let set_back = self.share.turn(now, council.rights_mut(), means, || tickets.busy(now));
+            let set_back = self.share.turn(now, rights, means, || tickets.busy(now));
             if let Some(set_back) = set_back {
                 self.post.deal_anew(&set_back);
                 busy = true;
@@ -328,80 +215,21 @@ impl PeerDesk {
         busy
     }
 
-    /// Takes what a council outside of the nodes says, and tells how it does.
-    fn hear_outside(&mut self) {
-        let (Some(outside), now) = (&mut self.outside, self.now) else { return };
-        while let Some((register, outcome)) = outside.take(now) {
-            if let Some(council) = &mut self.council {
-                council.decided(register, &outcome, now);
-            }
-        }
-        outside.tell(now, &self.health);
-        let Some(rights) = self.council.as_ref().map(Council::rights) else { return };
-        let table = rights.table().filter(|_| rights.is_anothers());
-        let text = match (table, rights.doubt()) {
-            (Some(table), _) => {
-                let address = table.nodes().iter().find(|node| node.state != NodeState::Left);
-                format!(
-                    "etcd has a table of this cluster already, in which node {} is another (join it with --join {}, or make a new cluster: without --key, in another --data)",
-                    self.id.number,
-                    address.map_or("HOST:PORT".to_string(), |node| shown(&node.address, 200)),
-                )
-            }
-            (None, Some(doubt)) => {
-                let what = match doubt {
-                    Doubt::Empty => "no table of this cluster, though there is one",
-                    Doubt::Earlier => "an earlier table of this cluster than there is",
-                    Doubt::Unreadable => "something else in the place of this cluster's table",
-                };
-                format!(
-                    "etcd has {what}: it is another etcd, or has lost what it had (name the one that the other nodes go by with --council)"
-                )
-            }
-            (None, None) => return,
-        };
-        self.health.fatal(NodeError::Cluster(text));
-    }
-
     /// Partitions with URLs go to those who are to have them, some at a time.
     fn hand_over(&mut self, now: Now, wires: &mut Wires) {
-        let Some(council) = &mut self.council else { return };
-        let Some(table) = council.rights().table().cloned() else { return };
+        let Some(rights) = self.council.rights_mut() else { return };
+        let Some(table) = rights.table().cloned() else { return };
         let (asks, me, mut ways) = (self.post.asks(), self.id.number, Ways(wires));
         self.handing_over.begin(self.share.full(), &table, asks, &ways, now);
         let means = (asks, Calendar::new(self.wall));
         if let Some(handed) = self.handing_over.turn(now, (&table, me), means, &mut ways) {
-            self.share.handed_over(&handed, council.rights_mut());
-        }
-    }
-
-    /// The sole voter gets two others to vote with it, once there are that many: a majority can say that a node is gone.
-    fn want_voters(&mut self, wires: &Wires) {
-        let me = self.id.number;
-        let Some(council) = self.council.as_mut().filter(|_| self.takes_over) else { return };
-        let Some(table) = council.rights().table().filter(|table| table.voters() == [me]) else { return };
-        if self.now < self.grow_at || table.frozen() {
-            return;
-        }
-        self.grow_at = self.now.plus_us(GROW_US);
-        let others = table.nodes().iter().filter(|node| node.state != NodeState::Left && node.number != me);
-        // One that never beat would be silent for ever: it is back, or forgotten, before there are beats.
-        if !others.clone().all(|node| wires.peer(node.number).is_some()) {
-            return;
-        }
-        let is_able = |node: &&TableNode| node.state == NodeState::Member;
-        let others: Vec<u16> = others.filter(is_able).map(|node| node.number).take(2).collect();
-        if let [one, other] = others[..] {
-            let mut voters = [me, one, other];
-            voters.sort_unstable();
-            council.rights_mut().want(TableChange::Voters(voters));
+            self.share.handed_over(&handed, rights);
         }
     }
 
     /// An operator orders something; it was judged by what this node knows.
     pub fn ordered(&mut self, order: ClusterOrder) {
-        let Some(council) = &mut self.council else { return };
-        council.rights_mut().want(match order {
+        self.council.want(match order {
             ClusterOrder::Drain { node } => TableChange::Drain(node),
             ClusterOrder::Forget { node } => TableChange::Forget(node),
             ClusterOrder::Freeze => TableChange::Freeze(true),
@@ -415,63 +243,11 @@ impl PeerDesk {
         let Some(table) = self.table().filter(|table| !table.voters().contains(&me)) else { return };
         let Some(state) = table.node(me).map(|node| node.state) else { return };
         let has_nothing = table.owned_by(me).next().is_none();
-        if state == NodeState::Draining && has_nothing && self.standing().is_settled && self.post.is_through()
+        let has_nothing = has_nothing && self.standing().is_settled && self.post.is_through();
+        if self.leaving.turn(state, has_nothing, &mut self.copies, &self.health, self.now)
+            && let Some(rights) = self.council.rights_mut()
         {
-            // Nothing is fetched any more: the pages are those that there were then.
-            let idle_since = *self.idle_since.get_or_insert(self.now);
-            if !self.copies.has_pages_since(idle_since) {
-                return;
-            }
-            self.is_leaving = true;
-            self.copies.end();
-            if let Some(council) = &mut self.council {
-                council.rights_mut().leave();
-            }
-        } else if state == NodeState::Left && !self.has_left && self.is_leaving {
-            self.has_left = true;
-            let but = if self.copies.is_on() { "" } else { ", but for its pages" };
-            let text =
-                format!("this node has left its cluster: everything is with others{but}; it can be stopped");
-            self.health.tell(Event::ClusterLeft, Vec::new(), text);
-        } else {
-            // What comes meanwhile is to be copied, too.
-            self.idle_since = None;
-        }
-    }
-
-    /// Tells peers that the right was renewed, and the operator when it is lost and when it is back.
-    fn tell_right(&mut self) {
-        let Some(rights) = self.council.as_ref().map(Council::rights) else { return };
-        let (beat, until) = (rights.beat(), rights.right_until());
-        if beat != self.beat {
-            self.beat = beat;
-            self.out.extend(beat.map(Saying::Beat));
-        }
-        let has_right = until > self.now;
-        if has_right {
-            self.right_seen = self.now;
-        }
-        // A moment without it is no news: it is got anew with each generation, and when there are more voters.
-        let is_lost = self.now.since_us(self.right_seen) >= RIGHT_LOST_US && !self.has_left;
-        if has_right == self.had_right || !has_right && !is_lost {
-            return;
-        }
-        let was_ever = self.table().is_some_and(|table| table.voters().len() != 1 && self.beat.is_some());
-        self.had_right = has_right;
-        if !has_right {
-            let who = if self.outside.is_some() {
-                "etcd does not answer"
-            } else {
-                "no majority of the voters answers"
-            };
-            let text = format!("this node has no right to ask hosts any more, as {who}: it waits");
-            self.health.tell(Event::RightLost, Vec::new(), text);
-        } else if was_ever {
-            self.health.tell(
-                Event::RightHeld,
-                Vec::new(),
-                "this node has the right to ask the hosts of its partitions",
-            );
+            rights.leave();
         }
     }
 
@@ -493,7 +269,7 @@ impl PeerDesk {
     /// Of what was taken over, nothing is lent until what its keeper may have lent is over.
     fn close_taken(&mut self, table: &Table) {
         let me = self.id.number;
-        let Some(share) = self.share.current().filter(|_| self.timing.new_keeper_waits()) else { return };
+        let Some(share) = self.share.current().filter(|_| self.council.new_keeper_waits()) else { return };
         let is_gone =
             |node: u16| node != NOBODY && table.node(node).is_none_or(|node| node.state == NodeState::Left);
         for partition in table.owned_by(me).filter(|&partition| is_gone(share.owner(partition))) {
@@ -501,24 +277,8 @@ impl PeerDesk {
         }
     }
 
-    /// Whoever changes the table tells the others, unless it is stopped on the way. Nobody is asked while all are there.
-    fn read_table_again(&mut self, wires: &Wires) {
-        if self.now < self.look_at {
-            return;
-        }
-        self.look_at = self.now.plus_us(LOOK_US + self.rng.below(LOOK_US));
-        let me = self.id.number;
-        let is_away = |node: &TableNode| {
-            node.state != NodeState::Left && node.number != me && wires.peer(node.number).is_none()
-        };
-        let is_short = self.table().is_some_and(|table| table.nodes().iter().any(is_away));
-        if let Some(council) = self.council.as_mut().filter(|_| is_short) {
-            council.rights_mut().look_again();
-        }
-    }
-
     fn turn_tickets(&mut self, now: Now, ways: &mut Ways<'_>) -> bool {
-        let (rights, is_kept) = (self.council.as_ref().map(Council::rights), self.is_kept());
+        let (rights, is_kept) = (self.council.rights(), self.is_kept());
         let owns = |partition| is_kept && rights.is_some_and(|rights| rights.owns(partition));
         let right_until = rights.map_or(Now::ZERO, Rights::right_until);
         let share = self.share.current().map(|share| &**share);
@@ -534,7 +294,7 @@ impl PeerDesk {
     }
 
     fn wanted(&mut self, node: u16, wants: &[Want<TicketKey>]) {
-        let (rights, is_kept) = (self.council.as_ref().map(Council::rights), self.is_kept());
+        let (rights, is_kept) = (self.council.rights(), self.is_kept());
         let owns = |partition| is_kept && rights.is_some_and(|rights| rights.owns(partition));
         let right_until = rights.map_or(Now::ZERO, Rights::right_until);
         let share = self.share.current().map(|share| &**share);
@@ -542,28 +302,20 @@ impl PeerDesk {
     }
 
     pub fn has_messages(&self) -> bool {
-        self.tickets.has_messages() || self.outside.as_ref().is_some_and(Outside::has_answers)
+        self.tickets.has_messages() || self.council.has_answers()
     }
 
     pub fn next_due(&self) -> Option<Now> {
-        let council = self.council.as_ref().and_then(Council::next_due);
         let paused = self.paused.values().min().copied();
         let post = self.post.next_due().filter(|_| self.share.is_dealt());
-        let is_unkept = !self.is_kept();
-        let is_sole = self.table().is_some_and(|table| self.takes_over && table.voters() == [self.id.number]);
-        let outside = self.outside.as_ref().and_then(Outside::next_due);
-        let looks = Some(self.look_at).filter(|_| self.council.is_some());
-        let own = [outside, looks, is_unkept.then_some(self.keep_at), is_sole.then_some(self.grow_at)];
-        // The end of a right is told when it comes.
-        let right = Some(self.right_until().max(self.right_seen).plus_us(RIGHT_LOST_US));
-        let right = right.filter(|_| self.had_right && self.right_until() < Now::NEVER);
+        let keeps = (!self.is_kept()).then_some(self.keep_at);
+        let right = self.right.next_due(self.council.rights());
         let moves = [self.handing_over.next_due(), self.arriving.next_due(), self.copies.next_due()];
-        let others = [self.share.next_due(), self.rounds.next_due(), self.tickets.next_due(), right];
-        let others = others.into_iter().chain(moves);
-        let others = others.into_iter().chain(own);
-        let parts = [council, paused, post].into_iter().chain(others);
+        let others = [self.share.next_due(), self.rounds.next_due(), self.tickets.next_due()];
+        let parts = [paused, post, keeps, right].into_iter().chain(moves).chain(others).flatten();
+        let parts = parts.chain(self.council.next_due(self.id.number));
         // What is due and could not be done waits for something else than the time.
-        parts.flatten().filter(|due| *due > self.now).min()
+        parts.filter(|due| *due > self.now).min()
     }
 
     /// How the cluster stands, as this node sees it.
@@ -574,7 +326,7 @@ impl PeerDesk {
             taken_over: self.is_lost,
             copy: self.copies.view(self.now),
             takes_in: self.copies.takes_in(),
-            council: self.outside.as_ref().map(|outside| outside.view(self.now)),
+            council: self.council.view(self.now),
             ..ClusterView::default()
         };
         match self.table() {
@@ -586,9 +338,9 @@ impl PeerDesk {
     }
 
     fn standing(&self) -> NodeStanding {
-        let right_until = self.right_until();
+        let right_until = self.council.right_until();
         let left_ms = right_until.since_us(self.now) / 1_000;
-        let rights = self.council.as_ref().map(Council::rights);
+        let rights = self.council.rights();
         let generation = rights.and_then(Rights::generation);
         let is_settled = rights.is_none_or(|rights| self.share.is_settled(rights));
         NodeStanding {
@@ -601,62 +353,15 @@ impl PeerDesk {
         }
     }
 
-    /// Does what the council says, in its order.
-    fn act(&mut self, actions: Vec<Action>, id: u64) {
-        let mut actions = VecDeque::from(actions);
-        while let Some(action) = actions.pop_front() {
-            let mut more = Vec::new();
-            match action {
-                Action::Keep { register, kept } => {
-                    if let Err(cause) = self.files.keep_register(register, &kept) {
-                        // What it promised is more than it would remember: it says nothing of it.
-                        self.lose_vote(&cause.to_string());
-                        return;
-                    }
-                }
-                Action::Ask { to, request } if to == self.id.number => {
-                    if let Some(council) = &mut self.council {
-                        council.asked(to, request, self.now, &mut more);
-                    }
-                }
-                Action::Answer { to, answer } if to == self.id.number => {
-                    if let Some(council) = &mut self.council {
-                        council.answered(to, answer, self.now, &mut more);
-                    }
-                }
-                Action::Ask { to, request } => self.out.push_back(Saying::Ask { to, request }),
-                Action::Answer { to, answer } => self.out.push_back(Saying::Answer { to, id, answer }),
-                Action::Change(wish) => {
-                    if let Some(outside) = &mut self.outside {
-                        outside.ask(wish, self.now);
-                    }
-                }
-            }
-            for (at, action) in more.into_iter().enumerate() {
-                actions.insert(at, action);
-            }
-        }
-    }
-
-    fn lose_vote(&mut self, cause: &str) {
-        if let Some(council) = &mut self.council {
-            council.lose_vote();
-        }
-        let text = format!(
-            "this node has no vote until it is started again, as its disk did not take what it promised: {cause}"
-        );
-        self.health.tell(Event::VoteLost, vec![("cause", cause.into())], text);
-    }
-
     /// Takes note of a table that is news: on disk, then to the peers.
     fn look_at_table(&mut self, wires: &mut Wires) {
         let Some(table) = self.table().cloned() else { return };
-        if self.council.is_none() {
+        if !self.council.is_seated() {
             self.look_for_number(&table);
         }
-        if let Some(council) = &mut self.council {
+        if let Some(rights) = self.council.rights_mut() {
             for change in self.sponsor.changes(&table) {
-                council.rights_mut().want(change);
+                rights.want(change);
             }
         }
         if table.epoch() <= self.kept_epoch || self.now < self.keep_at {
@@ -709,11 +414,8 @@ impl PeerDesk {
         self.tell_table(&table);
         // The first of the members sees to it that everybody has a share.
         let first = table.nodes().iter().find(|node| node.state == NodeState::Member);
-        if first.is_some_and(|node| node.number == self.id.number)
-            && assign(&table).is_some()
-            && let Some(council) = &mut self.council
-        {
-            council.rights_mut().want(TableChange::Assign);
+        if first.is_some_and(|node| node.number == self.id.number) && assign(&table).is_some() {
+            self.council.want(TableChange::Assign);
         }
     }
 
@@ -774,12 +476,12 @@ impl PeerDesk {
                     wires.send(peer, &PeerWord::TableAsk { epoch_known });
                 }
                 // A peer that is not linked does not answer, and is asked again.
-                Saying::Ask { to, request } => {
+                Saying::Council(CouncilSaying::Ask { to, request }) => {
                     if let Some(peer) = wires.peer(to) {
                         wires.send(peer, &request.word(0));
                     }
                 }
-                Saying::Answer { to, id, answer } => {
+                Saying::Council(CouncilSaying::Answer { to, id, answer }) => {
                     if let Some(peer) = wires.peer(to) {
                         wires.send(peer, &answer.word(id));
                     }
@@ -823,7 +525,7 @@ impl PeerDesk {
             self.out.push_back(Saying::TableAsk(peer));
         }
         if peer.node == 0 {
-            if hello.joining && self.council.is_some() {
+            if hello.joining && self.council.is_seated() {
                 let (id, address, weight) = (hello.id, hello.listen.to_string(), hello.weight);
                 self.sponsor.asks(Asking { id, address, weight });
                 self.asking.push((peer, id));
@@ -867,10 +569,7 @@ impl PeerDesk {
             }
             PeerWord::Table { bytes, .. } => self.table_told(peer, bytes),
             PeerWord::Beat { node, beat } => {
-                let (node, beat, now) = (*node, *beat, self.now);
-                if let Some(council) = &mut self.council {
-                    council.heard(node, beat, now);
-                }
+                self.council.heard(*node, *beat, self.now);
             }
             // Who has no number has nothing else to say.
             _ if node == 0 => {}
@@ -909,17 +608,8 @@ impl PeerDesk {
             PeerWord::StatusAsk { round } => self.rounds.asked_by(node, *round),
             PeerWord::Status(status) => self.rounds.status(node, *status),
             word => {
-                let mut actions = Vec::new();
-                let mut of = 0;
-                if let Some(council) = &mut self.council {
-                    if let Some((id, request)) = Request::of(word) {
-                        of = id;
-                        council.asked(node, request, self.now, &mut actions);
-                    } else if let Some((_, answer)) = Answer::of(word) {
-                        council.answered(node, answer, self.now, &mut actions);
-                    }
-                }
-                self.act(actions, of);
+                let says = self.council.word(node, word, (self.id.number, &self.files), self.now);
+                self.out.extend(says.into_iter().map(Saying::Council));
             }
         }
     }
@@ -953,15 +643,7 @@ impl PeerDesk {
 
     fn table_told(&mut self, peer: Peer, bytes: &[u8]) {
         match Table::decode(bytes) {
-            Ok(table) => match &mut self.council {
-                Some(council) => council.told(Arc::new(table), self.now),
-                None => {
-                    let is_news = self.told.as_ref().is_none_or(|told| told.epoch() < table.epoch());
-                    if is_news {
-                        self.told = Some(Arc::new(table));
-                    }
-                }
-            },
+            Ok(table) => self.council.told(table, self.now),
             Err(error) => self.out.push_back(Saying::Refuse(peer, format!("a table that is none: {error}"))),
         }
     }

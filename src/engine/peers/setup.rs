@@ -3,6 +3,7 @@ use super::calendar::Calendar;
 use super::copies::Copies;
 use super::copy_desk::{CopyDesk, CopyParts};
 use super::copying::Copying;
+use super::council_desk::{CouncilDesk, CouncilParts};
 use super::index_asks::IndexAsks;
 use super::journal_tail::JournalTail;
 use super::node_files::{NodeFiles, NodeFilesError, NodeId};
@@ -222,6 +223,17 @@ impl PeersSetup {
         let timing = self.told.timing()?;
         let takes_over = self.told.takeover_us.is_some();
         let PeersSetup { told, files, id, table, .. } = self;
+        let on_disk = files.table().map_err(|error| NodeError::Cluster(error.to_string()))?;
+        let is_outside = outside.is_some();
+        let council = CouncilDesk::new(CouncilParts {
+            timing,
+            takes_over,
+            outside,
+            told: on_disk,
+            founding,
+            health: health.clone(),
+            seed: !told.random,
+        });
         let me = Introduction {
             cluster: id.cluster,
             id: id.id,
@@ -233,17 +245,14 @@ impl PeersSetup {
             listen: told.address,
             weight: told.weight,
             joining: id.number == 0,
-            outside: outside.is_some(),
+            outside: is_outside,
         };
         let wires = Wires::new(port, told.identity, me.clone());
         let parts = DeskParts {
             id,
             files,
             me,
-            timing,
-            takes_over,
-            outside,
-            founding,
+            council,
             post,
             share: keeping,
             tickets,
@@ -251,7 +260,6 @@ impl PeersSetup {
             copies,
             health,
             wall,
-            seed: !told.random,
         };
         PeerActor::new(wires, parts, &told.join, report)
     }

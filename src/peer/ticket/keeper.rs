@@ -83,6 +83,13 @@ struct Entry {
     waiting: VecDeque<(u16, Now)>,
 }
 
+/// Keys that go by other rules.
+#[derive(Clone, Debug)]
+struct Others<K> {
+    are: fn(&K) -> bool,
+    lending: Lending,
+}
+
 /// What a node may have of a key.
 struct Part {
     slots: u16,
@@ -106,8 +113,7 @@ impl Lending {
 #[derive(Clone, Debug)]
 pub struct Keeper<K> {
     lending: Lending,
-    /// Which of the keys go by other rules, and by which.
-    others: Option<(fn(&K) -> bool, Lending)>,
+    others: Option<Others<K>>,
     is_spread: bool,
     entries: BTreeMap<K, Entry>,
     /// Nothing is lent before: of everything, and of single partitions.
@@ -150,7 +156,7 @@ impl<K: Clone + Ord> Keeper<K> {
 
     /// These go by rules of their own.
     pub fn set_others(&mut self, are: fn(&K) -> bool, lending: Lending) {
-        self.others = Some((are, lending));
+        self.others = Some(Others { are, lending });
     }
 
     /// Whether one host has URLs at many nodes: then others come soon for whatever is lent, and get a part of what may be had in
@@ -160,7 +166,8 @@ impl<K: Clone + Ord> Keeper<K> {
     }
 
     fn lending(&self, key: &K) -> Lending {
-        let lending = self.others.filter(|(are, _)| are(key)).map_or(self.lending, |(_, lending)| lending);
+        let others = self.others.as_ref().filter(|others| (others.are)(key));
+        let lending = others.map_or(self.lending, |others| others.lending);
         Lending { in_parts: lending.in_parts && self.is_spread, ..lending }
     }
 
