@@ -396,8 +396,12 @@ fn a_node_that_stays_away_is_taken_over_from_its_copy_and_comes_back_to_what_is_
     let spec = spec(18, 12);
     let farm = Farm::start(spec.clone());
     let mut cluster = at_work(&farm, "1", 30);
-    let had: BTreeSet<String> =
-        records(&cluster.nodes[&3].data).into_iter().map(|record| record.url).collect();
+    // Of few hosts it may have fewer than others.
+    let had = wait_for("it has fetched some", PATIENCE, || {
+        let had: BTreeSet<String> =
+            records(&cluster.nodes[&3].data).into_iter().map(|record| record.url).collect();
+        (had.len() > 3).then_some(had)
+    });
     // A copy is some seconds behind at the most, or it is said to be.
     std::thread::sleep(Duration::from_secs(6));
     wait_for("the copy is whole", PATIENCE, || (cluster.status(3)["copy"]["in_step"] == true).then_some(()));
@@ -419,7 +423,7 @@ fn a_node_that_stays_away_is_taken_over_from_its_copy_and_comes_back_to_what_is_
     let times = cluster.stored_times();
     assert_eq!(times.values().filter(|times| **times > 0).count() as u32, spec.hosts * spec.pages);
     let again: Vec<_> = times.iter().filter(|(url, times)| **times > 1 && had.contains(*url)).collect();
-    assert!(had.len() > 3 && again.is_empty(), "of {} these were fetched again: {again:?}", had.len());
+    assert!(again.is_empty(), "of {} these were fetched again: {again:?}", had.len());
     // Its pages are at the node that took it over, whatever became of its disk.
     for url in &had {
         let page = run(["store", "cat", url, "--data", cluster.data(follower)]);
