@@ -25,6 +25,29 @@ pub struct NewRecord<'a> {
     pub head_len: usize,
 }
 
+#[cfg(test)]
+impl<'a> NewRecord<'a> {
+    /// A page that was fetched, for tests.
+    pub fn sample(url: &'a str, bytes: &'a [u8]) -> NewRecord<'a> {
+        NewRecord {
+            doc_id: 7,
+            url,
+            new_url: None,
+            success: true,
+            result: ResultCode::Ok,
+            http_code: HttpCode::of(200),
+            status: 200,
+            flags: 0,
+            took_ms: 12,
+            fetched_unix_ms: 1_700_000_000_000,
+            ip: "127.0.0.1".parse().unwrap(),
+            port: 8080,
+            bytes,
+            head_len: 0,
+        }
+    }
+}
+
 /// A record as read, without its payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {

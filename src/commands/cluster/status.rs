@@ -1,7 +1,7 @@
 use super::AskedNode;
 use crate::base::{counted, shown};
 use crate::commands::shared::{DataArg, Failure, tell};
-use crate::engine::{ClusterView, NodeTold, NodeView};
+use crate::engine::{ClusterView, CopyPart, CopyView, NodeTold, NodeView};
 use crate::limits::PARTITIONS;
 use clap::Args;
 use serde::Serialize;
@@ -78,15 +78,11 @@ fn short_of(view: &ClusterView) -> Vec<String> {
             voters(view)
         ));
     }
-    if let Some(copy) = view.copy.as_ref().filter(|copy| !copy.in_step && copy.behind_ms > COPY_MS) {
-        let behind_s = copy.behind_ms / 1_000;
-        let what = match copy.was_whole {
-            true => format!("what it has learned for {behind_s} s"),
-            false => "what it knows".to_string(),
-        };
+    if let Some(what) = view.copy.as_ref().and_then(on_one_disk) {
+        let follower = view.copy.as_ref().map_or(0, |copy| copy.node);
         short.push(format!(
-            "{what} is on the disk of node {} alone: node {} does not have it yet (it has to run and to be linked)",
-            view.node, copy.node
+            "{what} on the disk of node {} alone: node {follower} does not have all of it yet (it has to run and to be linked, and to have room)",
+            view.node
         ));
     }
     let owned: u64 = view.nodes.iter().map(|node| node.partitions).sum();
@@ -96,6 +92,22 @@ fn short_of(view: &ClusterView) -> Vec<String> {
         short.push(format!("{} {are} nobody's, and their URLs wait", counted(nobodys, "partition")));
     }
     short
+}
+
+/// What of a node its follower has not got for too long, and whether that is one thing or several.
+fn on_one_disk(copy: &CopyView) -> Option<String> {
+    let is_late = |part: &CopyPart| !part.in_step && part.behind_ms > COPY_MS;
+    let told = |part: &CopyPart, since: &str, all: &str| {
+        let behind_s = part.behind_ms / 1_000;
+        is_late(part).then(|| if part.was_whole { format!("{since} {behind_s} s") } else { all.to_string() })
+    };
+    let knowledge = told(&copy.knowledge, "what it has learned for", "what it knows");
+    match (knowledge, told(&copy.pages, "pages of the last", "its pages")) {
+        (None, None) => None,
+        (Some(knowledge), None) => Some(format!("{knowledge} is")),
+        (None, Some(pages)) => Some(format!("{pages} are")),
+        (Some(knowledge), Some(pages)) => Some(format!("{knowledge}, and {pages}, are")),
+    }
 }
 
 fn voters(view: &ClusterView) -> String {
@@ -143,11 +155,17 @@ fn copies(view: &ClusterView) -> String {
         Some(copy) if copy.in_step => {
             format!("what node {} has is on the disk of node {}, too\n", view.node, copy.node)
         }
-        Some(copy) if copy.was_whole => {
-            let behind = copy.behind_ms / 1_000;
-            format!("what node {} had {behind} s ago is on the disk of node {}, too\n", view.node, copy.node)
+        Some(copy) => {
+            let told = |part: &CopyPart, what: &str| match part {
+                CopyPart { in_step: true, .. } => format!("{what} in step"),
+                CopyPart { was_whole: true, behind_ms, .. } => {
+                    format!("{what} {} s behind", behind_ms / 1_000)
+                }
+                _ => format!("{what} being made"),
+            };
+            let (knowledge, pages) = (told(&copy.knowledge, "knowledge"), told(&copy.pages, "pages"));
+            format!("the copy of node {} at node {}: {knowledge}, {pages}\n", view.node, copy.node)
         }
-        Some(copy) => format!("a copy of what node {} has is made at node {}\n", view.node, copy.node),
         None => String::new(),
     };
     if view.takes_in != 0 {
@@ -271,17 +289,29 @@ mod tests {
         first.partitions = 4_096;
         let mut whole = view(vec![first, left]);
         assert_eq!(short_of(&whole), Vec::<String>::new());
-        let set = |view: &mut ClusterView, was_whole, in_step| {
-            let copy = view.copy.get_or_insert_default();
-            (copy.node, copy.behind_ms, copy.was_whole, copy.in_step) = (2, 61_000, was_whole, in_step);
+        let part =
+            |was_whole, behind_ms| CopyPart { was_whole, in_step: was_whole && behind_ms < 5_000, behind_ms };
+        let set = |view: &mut ClusterView, knowledge: CopyPart, pages: CopyPart| {
+            let in_step = knowledge.in_step && pages.in_step;
+            view.copy = Some(CopyView { node: 2, in_step, knowledge, pages, bytes: 0 });
         };
-        set(&mut whole, false, false);
-        assert!(short_of(&whole)[0].starts_with("what it knows is on the disk of node 1 alone"));
-        assert_eq!(copies(&whole), "a copy of what node 1 has is made at node 2\n");
-        set(&mut whole, true, false);
-        assert!(short_of(&whole)[0].starts_with("what it has learned for 61 s is"));
-        assert_eq!(copies(&whole), "what node 1 had 61 s ago is on the disk of node 2, too\n");
-        set(&mut whole, true, true);
+        set(&mut whole, part(false, 61_000), part(false, 61_000));
+        assert!(
+            short_of(&whole)[0]
+                .starts_with("what it knows, and its pages, are on the disk of node 1 alone: node 2 "),
+            "{:?}",
+            short_of(&whole)
+        );
+        assert_eq!(copies(&whole), "the copy of node 1 at node 2: knowledge being made, pages being made\n");
+        set(&mut whole, part(true, 61_000), part(true, 900));
+        assert!(short_of(&whole)[0].starts_with("what it has learned for 61 s is on the disk"));
+        assert_eq!(copies(&whole), "the copy of node 1 at node 2: knowledge 61 s behind, pages in step\n");
+        set(&mut whole, part(true, 900), part(true, 61_000));
+        assert!(short_of(&whole)[0].starts_with("pages of the last 61 s are on the disk"));
+        assert_eq!(copies(&whole), "the copy of node 1 at node 2: knowledge in step, pages 61 s behind\n");
+        set(&mut whole, part(true, 900), part(false, 2_000));
+        assert_eq!(short_of(&whole), Vec::<String>::new(), "it has only begun");
+        set(&mut whole, part(true, 900), part(true, 0));
         whole.takes_in = 3;
         assert_eq!(short_of(&whole), Vec::<String>::new());
         let both = "what node 1 has is on the disk of node 2, too\nnode 1 takes over what node 3 knew\n";

@@ -10,7 +10,7 @@ use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::counters::Counters;
 use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::Health;
-use crate::proto::record::{HttpCode, ResultCode};
+use crate::proto::record::ResultCode;
 use crate::store_server::{
     DataDir, Dedup, History, Keeper, Maintenance, Medium, NewRecord, Reader, Retention, RetentionRules,
     ShardStore, StoreRules,
@@ -115,19 +115,10 @@ impl Store {
             let url = format!("http://h/{doc_id}");
             let record = NewRecord {
                 doc_id: *doc_id,
-                url: &url,
-                new_url: None,
                 success: *success,
                 result: if *success { ResultCode::Ok } else { ResultCode::HttpError },
-                http_code: HttpCode::of(200),
-                status: 200,
-                flags: 0,
-                took_ms: 1,
                 fetched_unix_ms: 1_700_000_000_000 + self.fetches,
-                ip: "127.0.0.1".parse().unwrap(),
-                port: 80,
-                bytes: body,
-                head_len: 0,
+                ..NewRecord::sample(&url, body)
             };
             store.append(&record).unwrap();
         }

@@ -55,19 +55,30 @@ pub struct CouncilView {
     pub fault: String,
 }
 
-/// A copy of what a node knows, on the disk of the next one on the ring.
+/// A copy of what a node has, on the disk of the next one on the ring.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CopyView {
     pub node: u16,
+    /// Both parts are.
+    pub in_step: bool,
+    /// URLs, what became of them, and what hosts are owed.
+    pub knowledge: CopyPart,
+    pub pages: CopyPart,
+    /// Bytes that were sent.
+    pub bytes: u64,
+}
+
+/// How far one part of a copy is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CopyPart {
     /// It was whole at some time.
     pub was_whole: bool,
     /// It has everything, but for the last seconds.
     pub in_step: bool,
-    /// Everything that was known so long ago is there; if it never was whole, since when it is made.
+    /// Everything that there was so long ago is there; if it never was whole, since when it is made.
     pub behind_ms: u64,
-    /// Bytes that were sent.
-    pub bytes: u64,
 }
 
 /// One node of it. What it told is of a moment ago, and missing if no link with it stands.

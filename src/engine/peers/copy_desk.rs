@@ -2,13 +2,14 @@ use super::Sends;
 use super::calendar::Calendar;
 use super::copies::Copies;
 use super::copying::Copying;
+use super::follower::Behind;
 use super::index_asks::IndexAsks;
 use super::page_folders::PageFolders;
 use super::pages_in::PagesIn;
 use super::pages_out::PagesOut;
 use super::taking_over::{Taken, TakingOver};
 use crate::base::{Now, Wall, counted};
-use crate::engine::inspect::cluster_view::CopyView;
+use crate::engine::inspect::cluster_view::{CopyPart, CopyView};
 use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::Health;
 use crate::peer::{NOBODY, NodeState, Table};
@@ -107,8 +108,8 @@ impl CopyDesk {
 
     /// Nodes that were followers before have copies that are not needed, once there is a whole one.
     fn tell_former(&mut self, (table, me): (&Table, u16), wires: &mut dyn Sends) {
-        let known = self.copying.behind_since().filter(|(_, (_, is_whole))| *is_whole);
-        let follower = known.map(|(node, _)| node).filter(|_| self.pages_out.behind_since().1);
+        let is_whole = self.copying.behind().was_whole && self.pages_out.behind().was_whole;
+        let follower = self.copying.follower().filter(|_| is_whole);
         if follower.is_none() || self.whole_at == follower {
             return;
         }
@@ -209,13 +210,15 @@ impl CopyDesk {
 
     /// Who has a copy of what this node knows and of its pages, and how far it is.
     pub fn view(&self, now: Now) -> Option<CopyView> {
-        let (node, known) = self.copying.behind_since()?;
-        let pages = self.pages_out.behind_since();
-        let was_whole = known.1 && pages.1;
-        let behind_us = now.since_us(known.0.min(pages.0));
-        let in_step = was_whole && behind_us < BEHIND_US;
-        let bytes = self.bytes();
-        Some(CopyView { node, was_whole, in_step, bytes, behind_ms: behind_us / 1_000 })
+        let node = self.copying.follower()?;
+        let part = |Behind { since, was_whole }: Behind| {
+            let behind_us = now.since_us(since);
+            let in_step = was_whole && behind_us < BEHIND_US;
+            CopyPart { was_whole, in_step, behind_ms: behind_us / 1_000 }
+        };
+        let (knowledge, pages) = (part(self.copying.behind()), part(self.pages_out.behind()));
+        let in_step = knowledge.in_step && pages.in_step;
+        Some(CopyView { node, in_step, knowledge, pages, bytes: self.bytes() })
     }
 
     /// Bytes of that copy.

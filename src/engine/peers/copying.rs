@@ -1,5 +1,6 @@
 use super::Sends;
 use super::calendar::Calendar;
+use super::follower::{Behind, Follower};
 use super::handing_over::pieces;
 use super::index_asks::IndexAsks;
 use super::journal_tail::JournalTail;
@@ -8,7 +9,7 @@ use crate::doc_index::{Copying as Piece, MovingItem, Origin};
 use crate::engine::inspect::peer_words::{PeerAsk, PeerTold};
 use crate::engine::inspect::questions::Reply;
 use crate::limits::{COPIES_UNCOUNTED_MAX, MOVED_LINES_BYTES_MAX};
-use crate::peer::{NodeState, Table, next_on_ring};
+use crate::peer::Table;
 use crate::proto::partition::Partition;
 use crate::proto::peer_wire::{
     Found, FrameBuffer, MoveBuilder, MoveItem, PeerWord, PushError, UrlItem, UrlNews,
@@ -26,23 +27,13 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 /// A process begins its copy anew. So it does with another follower, when that one lost what it had, and when a copy has grown
 /// to twice what it was when it was whole.
 pub(super) struct Copying {
-    /// Whether anybody is to have a copy.
-    is_on: bool,
+    follower: Follower,
     /// The number of the copy that comes next.
     next: u64,
-    /// Who is to have it.
-    to: Option<u16>,
     copy: Option<Copy>,
     journal: JournalTail,
-    /// Everything that was known then is on the disk of the follower that there is now.
-    safe_at: Option<Now>,
-    /// When it was begun to have a follower.
-    begun_at: Now,
     /// Others have everything: the copy is to be empty.
     is_ended: bool,
-    /// No copy is begun before, as so many in a row were lost.
-    rest_until: Now,
-    losses: u32,
 }
 
 struct Copy {
@@ -91,26 +82,12 @@ const LOOK_US_MAX: u64 = 2_000_000;
 const LINES_BYTES: usize = MOVED_LINES_BYTES_MAX / 2;
 /// A copy that has grown by so much, and to twice its size, is made anew.
 const GROWN_BYTES: u64 = 64 << 20;
-/// After a copy that was lost, and how often that is doubled.
-const REST_US: u64 = 2_500_000;
-const REST_DOUBLED_MAX: u32 = 7;
 
 impl Copying {
     /// `starts` is how often this node was started: no copy of an earlier process has a number of this one.
     pub fn new(is_on: bool, starts: u32, journal: JournalTail) -> Copying {
-        let (next, begun_at) = (u64::from(starts) << 32, Now::ZERO);
-        Copying {
-            is_on,
-            next,
-            to: None,
-            copy: None,
-            journal,
-            safe_at: None,
-            begun_at,
-            is_ended: false,
-            rest_until: Now::ZERO,
-            losses: 0,
-        }
+        let (follower, next) = (Follower::new(is_on), u64::from(starts) << 32);
+        Copying { follower, next, copy: None, journal, is_ended: false }
     }
 
     /// Goes on. True if something moved.
@@ -121,20 +98,16 @@ impl Copying {
         (asks, calendar): (&IndexAsks, Calendar),
         wires: &mut dyn Sends,
     ) -> bool {
-        let is_there = table.node(me).is_some_and(|node| node.state != NodeState::Left);
-        let to = next_on_ring(table, me).filter(|_| self.is_on && is_there);
-        if self.to != to {
-            (self.to, self.copy, self.safe_at, self.begun_at) = (to, None, None, now);
-            (self.rest_until, self.losses) = (Now::ZERO, 0);
+        if self.follower.follow(table, me, now) {
+            self.copy = None;
         }
-        let Some(to) = to else { return false };
-        if let Some(copy) = self.copy.as_ref().filter(|copy| copy.is_over()) {
-            // A disk that is full, or a table that is behind, is not to be asked again and again.
-            self.losses = if copy.is_lost { self.losses + 1 } else { 0 };
-            let rest_us = if copy.is_lost { REST_US << self.losses.min(REST_DOUBLED_MAX) } else { 0 };
-            (self.rest_until, self.copy) = (now.plus_us(rest_us), None);
+        let Some(to) = self.follower.node() else { return false };
+        if let Some(copy) = self.copy.take_if(|copy| copy.is_over())
+            && copy.is_lost
+        {
+            self.follower.rest(now);
         }
-        if self.copy.is_none() && now < self.rest_until {
+        if self.copy.is_none() && self.follower.rests(now) {
             return false;
         }
         if self.copy.is_none() {
@@ -149,10 +122,12 @@ impl Copying {
             true => copy.link(wires) && copy.send(wires),
             false => copy.turn(now, asks, (&mut self.journal, calendar), wires),
         };
-        if copy.is_whole && copy.uncounted.is_empty() {
-            self.losses = 0;
-            // There was nothing new, or all of it is there.
-            self.safe_at = self.safe_at.max(copy.counted(copy.sent));
+        // There was nothing new, or all of it is there.
+        if copy.is_whole
+            && copy.uncounted.is_empty()
+            && let Some(at) = copy.counted(copy.sent)
+        {
+            self.follower.is_safe_at(at);
         }
         moved
     }
@@ -170,7 +145,11 @@ impl Copying {
         match batch {
             // It does not have what came before.
             0 => copy.is_lost = true,
-            batch if batch <= copy.sent => self.safe_at = self.safe_at.max(copy.counted(batch)),
+            batch if batch <= copy.sent => {
+                if let Some(at) = copy.counted(batch) {
+                    self.follower.is_safe_at(at);
+                }
+            }
             _ => {}
         }
     }
@@ -183,14 +162,18 @@ impl Copying {
     }
 
     pub fn next_due(&self) -> Option<Now> {
-        let Some(copy) = &self.copy else { return self.to.map(|_| self.rest_until) };
+        let Some(copy) = &self.copy else { return self.follower.next_due() };
         let is_due = copy.is_linked && copy.reading.is_none() && !self.is_ended;
         is_due.then_some(copy.look_at)
     }
 
-    /// Who is to have a copy, since when that may lack something, and whether it ever was whole.
-    pub fn behind_since(&self) -> Option<(u16, (Now, bool))> {
-        Some((self.to?, (self.safe_at.unwrap_or(self.begun_at), self.safe_at.is_some())))
+    /// Who is to have a copy.
+    pub fn follower(&self) -> Option<u16> {
+        self.follower.node()
+    }
+
+    pub fn behind(&self) -> Behind {
+        self.follower.behind()
     }
 
     /// Bytes of the copy that the follower has, or is about to have.

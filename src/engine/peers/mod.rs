@@ -33,6 +33,7 @@
 //! | `giving`        | documents of other nodes into the index, and lines about their hosts into the journal |
 //! | `arriving`      | those of other nodes on their way here                                               |
 //! | `copy_desk`     | what outlasts a node, this one and others                                            |
+//! | `follower`      | who is to have a copy, how far that is, and when it is left alone                     |
 //! | `copying`       | what this node knows, on its way to the disk of the next one on the ring             |
 //! | `copies`        | what others know, on the disk of this one                                            |
 //! | `pages_out`     | the pages of this node, on their way there                                           |
@@ -62,6 +63,7 @@ mod council_desk;
 mod dialing;
 mod etcd;
 mod etcd_line;
+mod follower;
 mod giving;
 mod handing_over;
 mod index_asks;

@@ -1,8 +1,9 @@
 use super::Sends;
+use super::follower::{Behind, Follower};
 use super::page_folders::PageFolders;
 use crate::base::{Now, Wall};
 use crate::limits::{PAGE_PIECE_BYTES_MAX, PAGES_UNCOUNTED_BYTES_MAX, SEGMENTS_PER_WORD_MAX};
-use crate::peer::{NodeState, Table, next_on_ring};
+use crate::peer::Table;
 use crate::proto::peer_wire::{CopiedStore, PeerWord, StoreName};
 use crate::proto::record::{SegmentPiece, SegmentState};
 use crate::store_server::{Looked, SegmentSource};
@@ -20,19 +21,11 @@ use std::path::PathBuf;
 ///
 /// Segments only grow, so a copy is gone on with by any process and over any link.
 pub(super) struct PagesOut {
-    /// Whether anybody is to have a copy.
-    is_on: bool,
+    follower: Follower,
     folders: PageFolders,
     /// Of the talk that comes next.
     next: u64,
-    to: Option<u16>,
     talk: Option<Talk>,
-    /// Every page that there was then is on the disk of the follower that there is now.
-    safe_at: Option<Now>,
-    begun_at: Now,
-    /// The follower, or the disk of this node, refused something: it is left alone until then.
-    rest_until: Now,
-    refusals: u32,
 }
 
 /// With one follower, over one link.
@@ -73,28 +66,15 @@ const LOOK_US_MAX: u64 = 2_000_000;
 const LOOK_US_PER_SEGMENT: u64 = 20;
 /// The follower keeps it on its disk, which need not be often.
 const UPTO_US: u64 = 10_000_000;
-/// After a refusal, and how often that is doubled.
-const REST_US: u64 = 5_000_000;
-const REST_DOUBLED_MAX: u32 = 6;
 
 impl PagesOut {
     /// `starts` is how often this node was started: no talk of an earlier process has a number of this one.
     pub fn new(is_on: bool, starts: u32, folders: PageFolders) -> PagesOut {
-        PagesOut {
-            is_on,
-            folders,
-            next: u64::from(starts) << 32,
-            to: None,
-            talk: None,
-            safe_at: None,
-            begun_at: Now::ZERO,
-            rest_until: Now::ZERO,
-            refusals: 0,
-        }
+        PagesOut { follower: Follower::new(is_on), folders, next: u64::from(starts) << 32, talk: None }
     }
 
     pub fn is_on(&self) -> bool {
-        self.is_on
+        self.follower.is_on()
     }
 
     /// Goes on. True if something moved.
@@ -105,13 +85,10 @@ impl PagesOut {
         wall: Wall,
         wires: &mut dyn Sends,
     ) -> io::Result<bool> {
-        let is_there = table.node(me).is_some_and(|node| node.state != NodeState::Left);
-        let to = next_on_ring(table, me).filter(|_| self.is_on && is_there);
-        if self.to != to {
-            (self.to, self.talk, self.safe_at, self.begun_at) = (to, None, None, now);
-            (self.rest_until, self.refusals) = (Now::ZERO, 0);
+        if self.follower.follow(table, me, now) {
+            self.talk = None;
         }
-        let Some(to) = to.filter(|to| wires.is_linked(*to)) else {
+        let Some(to) = self.follower.node().filter(|to| wires.is_linked(*to)) else {
             self.talk = None;
             return Ok(false);
         };
@@ -119,7 +96,7 @@ impl PagesOut {
             self.rest(now);
         }
         self.talk.take_if(|talk| talk.is_over);
-        if now < self.rest_until {
+        if self.follower.rests(now) {
             return Ok(false);
         }
         let Some(talk) = &mut self.talk else {
@@ -134,8 +111,7 @@ impl PagesOut {
             }
         };
         if let Some(at) = talk.safe_at() {
-            self.refusals = 0;
-            self.safe_at = self.safe_at.max(Some(at));
+            self.follower.is_safe_at(at);
         }
         match talk.trouble.take() {
             Some((path, cause)) => Err(io::Error::new(cause.kind(), format!("{}: {cause}", path.display()))),
@@ -143,16 +119,16 @@ impl PagesOut {
         }
     }
 
+    /// The follower, or the disk of this node, refused something.
     fn rest(&mut self, now: Now) {
         self.talk = None;
-        self.rest_until = now.plus_us(REST_US << self.refusals.min(REST_DOUBLED_MAX));
-        self.refusals += 1;
+        self.follower.rest(now);
     }
 
     fn ask(&mut self, to: u16, now: Now, wires: &mut dyn Sends) -> io::Result<()> {
         let source = |(name, folder): (StoreName, PathBuf)| (name, SegmentSource::new(&folder));
         let stores = self.folders.stores()?.into_iter().map(source).collect();
-        let talk = Talk::new(self.next, to, stores, (self.refusals > 0, now));
+        let talk = Talk::new(self.next, to, stores, (self.follower.has_lost(), now));
         let name =
             |(name, source): (&StoreName, &SegmentSource)| CopiedStore { name: *name, key: source.key() };
         let stores = talk.stores.iter().map(name).collect();
@@ -180,18 +156,17 @@ impl PagesOut {
     }
 
     pub fn next_due(&self) -> Option<Now> {
-        let Some(talk) = &self.talk else { return self.to.map(|_| self.rest_until) };
+        let Some(talk) = &self.talk else { return self.follower.next_due() };
         (talk.is_told && talk.is_idle()).then_some(talk.look_at)
     }
 
     /// Whether somebody has all pages that there were at this time, or nobody is to.
     pub fn is_safe_since(&self, at: Now) -> bool {
-        self.to.is_none() || self.safe_at.is_some_and(|safe_at| safe_at >= at)
+        self.follower.has_all_since(at)
     }
 
-    /// Since when the follower may lack something, and whether it ever had everything.
-    pub fn behind_since(&self) -> (Now, bool) {
-        (self.safe_at.unwrap_or(self.begun_at), self.safe_at.is_some())
+    pub fn behind(&self) -> Behind {
+        self.follower.behind()
     }
 
     /// Bytes that the follower has.

@@ -671,8 +671,9 @@ fn stores_of(folder: &Path) -> Vec<Holdings> {
 
 /// Up to when another node has everything of one that told this at a time.
 fn copied_until(told: &ClusterView, at: Now) -> Option<Now> {
-    let copy = told.copy.as_ref().filter(|copy| copy.was_whole)?;
-    Some(Now::from_us(at.us().saturating_sub(1_000 * copy.behind_ms)))
+    let copy = told.copy.as_ref().filter(|copy| copy.knowledge.was_whole && copy.pages.was_whole)?;
+    let behind_ms = copy.knowledge.behind_ms.max(copy.pages.behind_ms);
+    Some(Now::from_us(at.us().saturating_sub(1_000 * behind_ms)))
 }
 
 #[cfg(test)]

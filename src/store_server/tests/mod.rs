@@ -9,7 +9,7 @@ mod segments;
 mod tail;
 
 use super::*;
-use crate::proto::record::{HttpCode, ResultCode};
+use crate::proto::record::ResultCode;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -106,22 +106,7 @@ impl Written {
 }
 
 pub(super) fn new_record<'a>(url: &'a str, bytes: &'a [u8], head_len: usize) -> NewRecord<'a> {
-    NewRecord {
-        doc_id: 7,
-        url,
-        new_url: None,
-        success: true,
-        result: ResultCode::Ok,
-        http_code: HttpCode::of(200),
-        status: 200,
-        flags: 0,
-        took_ms: 12,
-        fetched_unix_ms: 1_700_000_000_000,
-        ip: "127.0.0.1".parse().unwrap(),
-        port: 8080,
-        bytes,
-        head_len,
-    }
+    NewRecord { head_len, ..NewRecord::sample(url, bytes) }
 }
 
 /// Bytes that do not compress.

@@ -14,7 +14,6 @@ use crate::proto::record::{HttpCode, ResultCode};
 use crate::proto::url::CrawlUrl;
 use crate::store_server::{DataDir, Dedup, Keeper, Medium, NewRecord, Reader, ShardStore, StoreRules};
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -87,19 +86,14 @@ fn record<'a>(doc_id: u32, url: &'a str, result: ResultCode, status: u16, bytes:
     let head_len = bytes.windows(4).position(|four| four == b"\r\n\r\n").map_or(0, |at| at + 4);
     NewRecord {
         doc_id,
-        url,
-        new_url: None,
         success: result.is_success(),
         result,
         http_code: HttpCode::of(status),
         status,
-        flags: 0,
         took_ms: 400,
         fetched_unix_ms: u64::from(NOW_S) * 1_000 + 700,
-        ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
-        port: 80,
-        bytes,
         head_len,
+        ..NewRecord::sample(url, bytes)
     }
 }
 

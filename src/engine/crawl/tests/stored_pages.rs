@@ -4,14 +4,12 @@ use crate::engine::crawl::stored_pages::StoredPages;
 use crate::handler::{Handler, Scope, ScopeKind};
 use crate::proto::http1::Validators;
 use crate::proto::job::Held;
-use crate::proto::record::{HttpCode, ResultCode};
 use crate::proto::url::CrawlUrl;
 use crate::store_server::{
     DataDir, Dedup, Keeper, Maintenance, Medium, NewRecord, Retention, RetentionRules, ShardShare,
     ShardStore, StoreRules,
 };
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -37,7 +35,7 @@ impl Stored {
         let mut keeper = self.keeper();
         let mut store = ShardStore::new(keeper.share(0));
         for (url, body) in records {
-            store.append(&record(url, body)).unwrap();
+            store.append(&NewRecord::sample(url, body)).unwrap();
         }
         store.finish();
         keeper.close().unwrap();
@@ -68,25 +66,6 @@ impl Stored {
 impl Drop for Stored {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn record<'a>(url: &'a str, bytes: &'a [u8]) -> NewRecord<'a> {
-    NewRecord {
-        doc_id: 7,
-        url,
-        new_url: None,
-        success: true,
-        result: ResultCode::Ok,
-        http_code: HttpCode::of(200),
-        status: 200,
-        flags: 0,
-        took_ms: 12,
-        fetched_unix_ms: 1_700_000_000_000,
-        ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
-        port: 80,
-        bytes,
-        head_len: 0,
     }
 }
 

@@ -9,7 +9,6 @@ use crate::limits::PAGES_UNCOUNTED_BYTES_MAX;
 use crate::peer::{NodeState, Table, TableNode};
 use crate::proto::partition::Spread;
 use crate::proto::peer_wire::{FrameBuffer, PeerWord};
-use crate::proto::record::{HttpCode, ResultCode};
 use crate::store_server::{DataDir, Keeper, Medium, NewRecord, Reader, ShardStore, StoreRules};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -54,23 +53,7 @@ fn store_open(data: &Path, urls: &[&str], bytes: usize) -> (Keeper, ShardStore) 
     let mut rng = crate::base::Rng::new(7);
     for url in urls {
         let body: Vec<u8> = (0..bytes).map(|_| rng.next_u64() as u8).collect();
-        let record = NewRecord {
-            doc_id: 7,
-            url,
-            new_url: None,
-            success: true,
-            result: ResultCode::Ok,
-            http_code: HttpCode::of(200),
-            status: 200,
-            flags: 0,
-            took_ms: 1,
-            fetched_unix_ms: 1_800_000_000_000,
-            ip: "127.0.0.1".parse().unwrap(),
-            port: 80,
-            bytes: &body,
-            head_len: 0,
-        };
-        shard.append(&record).unwrap();
+        shard.append(&NewRecord::sample(url, &body)).unwrap();
         keeper.turn(made).unwrap();
     }
     (keeper, shard)
@@ -204,7 +187,7 @@ fn a_copy_goes_on_where_it_was_over_another_link_and_by_another_process() {
     pair.finish();
     assert!(pair.to.bytes < 16 << 10, "{} of {all} bytes", pair.to.bytes);
     assert!(has(&copy, "http://a/4"));
-    assert!(pair.out.bytes() > 3 << 20 && pair.out.behind_since().1);
+    assert!(pair.out.bytes() > 3 << 20 && pair.out.behind().was_whole);
     // What the store lets go, its copy does.
     let first = fs::read_dir(stage.node(1).join("segments")).unwrap();
     let mut first: Vec<PathBuf> = first.map(|entry| entry.unwrap().path()).collect();

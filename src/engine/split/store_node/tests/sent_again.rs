@@ -9,12 +9,11 @@ use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::health::Health;
 use crate::engine::runtime::shard_lane::DurablePoint;
 use crate::engine::split::record_sender::{RecordPlace, RecordSender, RecordSink, SenderParts};
-use crate::proto::record::{HttpCode, ResultCode};
 use crate::rings::Doorbell;
 use crate::store_server::{DataDir, Keeper, Medium, NewRecord, Reader, StoreRules};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -171,22 +170,7 @@ impl World {
         if self.sink.make_room(bytes.len()).is_err() {
             return;
         }
-        let record = NewRecord {
-            doc_id: number,
-            url: &url,
-            new_url: None,
-            success: true,
-            result: ResultCode::Ok,
-            http_code: HttpCode::from_status(200),
-            status: 200,
-            flags: 0,
-            took_ms: 0,
-            fetched_unix_ms: 0,
-            ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            port: 80,
-            bytes: &bytes,
-            head_len: 0,
-        };
+        let record = NewRecord { doc_id: number, ..NewRecord::sample(&url, &bytes) };
         assert_eq!(self.sink.append(&record).unwrap().sequence, u64::from(number));
         self.written = number;
     }
