@@ -82,6 +82,10 @@ pub const PAGES_UNCOUNTED_BYTES_MAX: u64 = 16 << 20;
 pub const SEGMENTS_PER_WORD_MAX: usize = 10_000;
 /// Stores that a node has: its own, and those of nodes that are gone.
 pub const STORES_COPIED_MAX: usize = 1_024;
+/// What one node tells to be short of its promise; those behind it are counted.
+pub const SHORTFALLS_MAX: usize = 1_000;
+/// Copies that one node has summed up at a time, and those that another sums up for it before it is left to wait.
+pub const SUMS_ASKED_MAX: usize = 4;
 /// Partitions that are handed over together.
 pub const MOVED_PARTITIONS_MAX: usize = 128;
 /// Bytes of a version, of an address with its port (a name has 253), and of the line that says why a node is refused.

@@ -21,7 +21,7 @@ pub struct Route {
 impl Route {
     /// Only a node of a cluster has an answer.
     pub fn is_of_cluster(&self) -> bool {
-        matches!(self.verb, Verb::Cluster | Verb::Owner | Verb::Order)
+        matches!(self.verb, Verb::Cluster | Verb::Owner | Verb::Order | Verb::Verify | Verb::Verified)
     }
 }
 
@@ -35,6 +35,8 @@ pub enum Verb {
     Cluster,
     Owner,
     Order,
+    Verify,
+    Verified,
     Pause,
     Resume,
     Stop,
@@ -45,7 +47,7 @@ pub enum Verb {
 }
 
 /// Everything that can be asked. The router, the guard, the tests of who may ask and the check of `openapi.json` read it.
-pub const ROUTES: [Route; 15] = [
+pub const ROUTES: [Route; 17] = [
     route("GET", "/api/v1/now", "now", Verb::Now),
     route("GET", "/api/v1/status", "status", Verb::Status),
     route("GET", "/api/v1/explain", "explain", Verb::Explain),
@@ -54,6 +56,8 @@ pub const ROUTES: [Route; 15] = [
     route("GET", "/api/v1/cluster", "cluster", Verb::Cluster),
     route("GET", "/api/v1/cluster/owner", "owner", Verb::Owner),
     route("POST", "/api/v1/cluster/order", "order", Verb::Order),
+    route("POST", "/api/v1/cluster/verify", "verify", Verb::Verify),
+    route("GET", "/api/v1/cluster/verified", "verified", Verb::Verified),
     route("POST", "/api/v1/pause", "pause", Verb::Pause),
     route("POST", "/api/v1/resume", "resume", Verb::Resume),
     route("POST", "/api/v1/stop", "stop", Verb::Stop),

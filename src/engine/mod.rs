@@ -92,6 +92,7 @@ pub(crate) use inspect::sentence::{Outlook, sentence, waits};
 pub(crate) use inspect::status::{
     HostLine, NicenessLine, RobotsLine, RobotsState, ScopeLine, Status, remembered,
 };
+pub(crate) use inspect::verify_view::{VerifiedNode, VerifyView};
 pub use links::LinksConfig;
 pub(crate) use links::{LinkPort, Links};
 pub(crate) use master::{

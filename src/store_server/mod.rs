@@ -36,6 +36,7 @@
 //! | `tail`           | the newest part of a store                                                 |
 //! | `segment_source` | segments as bytes, for a copy elsewhere                                    |
 //! | `segment_copy`   | the copy of another store, as it grows                                     |
+//! | `segment_sum`    | the bytes of a segment summed up, and its records checked                  |
 //! | `follow`         | sealed segments one after the other, for who copies them elsewhere         |
 //! | `verify`         | everything read, followed and compared                                     |
 //!
@@ -66,6 +67,7 @@ mod segment_copy;
 mod segment_file;
 mod segment_header;
 mod segment_source;
+mod segment_sum;
 mod shard_share;
 mod shard_store;
 mod tail;
@@ -91,6 +93,7 @@ pub(crate) use record_intake::{Fed, RecordIntake, Stored};
 pub(crate) use retention::{Retention, RetentionRules};
 pub(crate) use segment_copy::SegmentCopy;
 pub(crate) use segment_source::{Looked, SegmentSource};
+pub(crate) use segment_sum::{Soundness, check_segment, sealed_segments, sum_segment};
 pub(crate) use shard_share::ShardShare;
 pub(crate) use shard_store::{AppendError, Appended, ShardStore};
 pub(crate) use verify::Verified;

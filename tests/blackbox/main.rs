@@ -130,6 +130,7 @@ mod cluster;
 mod cluster_etcd;
 mod cluster_net;
 mod cluster_site;
+mod cluster_verify;
 mod codings;
 mod config_check;
 mod crash;

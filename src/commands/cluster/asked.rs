@@ -1,5 +1,5 @@
 use crate::commands::shared::{Failure, RunningCrawl};
-use crate::engine::{ClusterOrder, ClusterView, NodeFiles, OwnerView};
+use crate::engine::{ClusterOrder, ClusterView, NodeFiles, OwnerView, VerifyView};
 use crate::proto::url::CrawlUrl;
 use crate::store_server::Holder;
 use serde::de::DeserializeOwned;
@@ -54,6 +54,18 @@ impl AskedNode<'_> {
         taken.map(drop).ok_or_else(|| self.is_silent())
     }
 
+    /// Has all nodes compare what they have with its copies; says the number of that.
+    pub fn verify(&self) -> Result<u64, Failure> {
+        let Some(mut running) = RunningCrawl::at(self.data)? else { return Err(self.is_silent()) };
+        let asked: Option<VerifyAsked> = running.tell(VERIFY)?;
+        asked.map(|asked| asked.id).ok_or_else(|| self.is_silent())
+    }
+
+    /// What they found, or have found by now; `None` if it does not run, or does not answer at this moment.
+    pub fn try_verified(&self) -> Option<VerifyView> {
+        self.try_get(VERIFIED).ok().flatten()
+    }
+
     /// Whose a URL is; `None` if it does not run, or knows no table.
     pub fn try_owner(&self, url: &CrawlUrl) -> Option<OwnerView> {
         self.try_get(&owner_path(url)).ok().flatten()
@@ -78,6 +90,13 @@ impl AskedNode<'_> {
 
 const CLUSTER: &str = "/api/v1/cluster";
 const ORDER: &str = "/api/v1/cluster/order";
+const VERIFY: &str = "/api/v1/cluster/verify";
+const VERIFIED: &str = "/api/v1/cluster/verified";
+
+#[derive(serde::Deserialize)]
+struct VerifyAsked {
+    id: u64,
+}
 
 fn owner_path(url: &CrawlUrl) -> String {
     let escaped: String = url::form_urlencoded::byte_serialize(url.as_str().as_bytes()).collect();

@@ -2,6 +2,7 @@ use super::add_seeds::AddSeedsArgs;
 use super::order::{DrainArgs, ForgetArgs, FreezeArgs, ThawArgs};
 use super::status::StatusArgs;
 use super::table::TableArgs;
+use super::verify::VerifyArgs;
 use super::wait::WaitArgs;
 use crate::commands::shared::Failure;
 use clap::{Args, Subcommand};
@@ -22,6 +23,7 @@ enum ClusterCommand {
     Table(TableArgs),
     AddSeeds(AddSeedsArgs),
     Wait(WaitArgs),
+    Verify(VerifyArgs),
     Drain(DrainArgs),
     Forget(ForgetArgs),
     Freeze(FreezeArgs),
@@ -35,6 +37,7 @@ impl ClusterArgs {
             ClusterCommand::Table(args) => args.run(),
             ClusterCommand::AddSeeds(args) => args.run(),
             ClusterCommand::Wait(args) => args.run(),
+            ClusterCommand::Verify(args) => args.run(),
             ClusterCommand::Drain(args) => args.run(),
             ClusterCommand::Forget(args) => args.run(),
             ClusterCommand::Freeze(args) => args.run(),

@@ -8,6 +8,7 @@ mod command;
 mod order;
 mod status;
 mod table;
+mod verify;
 mod wait;
 
 pub(super) use asked::AskedNode;

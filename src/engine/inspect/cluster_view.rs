@@ -1,4 +1,5 @@
 use crate::base::counted;
+use crate::engine::inspect::verify_view::VerifyReport;
 use crate::limits::PARTITIONS;
 use crate::proto::partition::{Partition, Share};
 use serde::{Deserialize, Serialize};
@@ -263,6 +264,7 @@ impl ClusterView {
 pub struct ClusterReport {
     told: Arc<Mutex<Told>>,
     orders: Arc<Mutex<Vec<ClusterOrder>>>,
+    verify: VerifyReport,
 }
 
 type Told = (Arc<ClusterView>, Option<Arc<Share>>);
@@ -284,6 +286,11 @@ impl ClusterReport {
         let address = known.map_or(String::new(), |known| known.address.clone());
         let here = node != 0 && node == share.node();
         Some(OwnerView { url: url.to_string(), partition: partition.get(), node, address, here, epoch })
+    }
+
+    /// Whether all is as promised, to be asked for and looked at.
+    pub fn verify(&self) -> &VerifyReport {
+        &self.verify
     }
 
     /// Orders something; it is done when the table says so.

@@ -19,3 +19,4 @@ pub(crate) mod questions;
 pub(crate) mod reports;
 pub(crate) mod sentence;
 pub(crate) mod status;
+pub(crate) mod verify_view;

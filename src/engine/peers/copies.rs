@@ -1,13 +1,14 @@
 use super::Sends;
 use super::calendar::Calendar;
+use super::known_sum::KnownSum;
 use crate::base::Now;
 use crate::proto::partition::Partition;
-use crate::proto::peer_wire::{MoveBatch, PeerWord};
+use crate::proto::peer_wire::{FrameBuffer, MoveBatch, PeerWord};
 use crate::storage::{checked, checked_lines, make_directory, replace, sync_directory};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 
 /// What other nodes know, on the disk of this one: `copies/NODE/` in the data directory.
@@ -45,6 +46,8 @@ const PARTITIONS: &str = "partitions";
 const UPTO: &str = "upto";
 const PARTITIONS_HEAD: &str = "nephila cluster.taken 1";
 const ASIDE: &str = ".taken";
+/// Bytes that are read at once of a copy that is summed up.
+const SUM_BYTES: usize = 256 << 10;
 /// What came is made durable this often.
 const SYNC_US: u64 = 50_000;
 
@@ -56,7 +59,7 @@ impl Copies {
         Copies { folder: directory.join(Self::FOLDER), held: BTreeMap::new(), sync_at: Now::ZERO }
     }
 
-    fn folder(&self, node: u16) -> PathBuf {
+    pub fn folder(&self, node: u16) -> PathBuf {
         self.folder.join(node.to_string())
     }
 
@@ -209,6 +212,54 @@ impl Copies {
     }
 }
 
+/// What the copy in a folder comes to, from its first batch up to this one; `None` if it is another copy, has less, or something
+/// in it cannot be read.
+pub(super) fn sum_of_copy(
+    folder: &Path,
+    (copy, batch): (u64, u64),
+    mut pause: impl FnMut(),
+) -> io::Result<Option<KnownSum>> {
+    // One that became whole meanwhile has the other name.
+    for name in [KNOWN_NEW, KNOWN, KNOWN_NEW] {
+        let file = match File::open(folder.join(name)) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => continue,
+            file => file?,
+        };
+        if let Some(sum) = sum_of_file(file, (copy, batch), &mut pause)? {
+            return Ok(Some(sum));
+        }
+    }
+    Ok(None)
+}
+
+fn sum_of_file(
+    mut file: File,
+    (copy, batch): (u64, u64),
+    pause: &mut impl FnMut(),
+) -> io::Result<Option<KnownSum>> {
+    let (mut sum, mut frames, mut piece) = (KnownSum::default(), FrameBuffer::default(), vec![0; SUM_BYTES]);
+    while sum.batch < batch {
+        match frames.next_frame() {
+            Ok(Some(frame)) => match frame.word() {
+                Ok(PeerWord::Copy { batch, .. }) if batch.id == copy && batch.batch() == sum.batch + 1 => {
+                    sum.add(&batch);
+                }
+                _ => return Ok(None),
+            },
+            Ok(None) => {
+                let read = file.read(&mut piece)?;
+                if read == 0 {
+                    return Ok(None);
+                }
+                frames.push(&piece[..read]);
+                pause();
+            }
+            Err(_) => return Ok(None),
+        }
+    }
+    Ok(Some(sum))
+}
+
 /// A copy of a node that is gone, until the index has it.
 pub(super) struct Aside {
     pub node: u16,
@@ -300,14 +351,17 @@ mod tests {
     }
 
     /// A batch with one document, named after its numbers.
-    fn take(copies: &mut Copies, (id, batch): (u64, u64), is_whole: bool) -> bool {
+    fn take(copies: &mut Copies, numbers: (u64, u64), is_whole: bool) -> bool {
+        with_batch(numbers, |batch| copies.take(3, (is_whole, batch), calendar(), NOW).unwrap())
+    }
+
+    fn with_batch<T>((id, batch): (u64, u64), body: impl FnOnce(&MoveBatch<'_>) -> T) -> T {
         let (url, mut builder) = (format!("http://a.test/{id}/{batch}"), MoveBuilder::default());
         let news =
             UrlNews::Found(Found { provenance: crate::proto::job::Provenance::SEED, priority: 0, hits: 0 });
         let url = UrlItem { partition: Partition::new(7).unwrap(), url: &url, news };
         builder.push(&MoveItem { url, row: b"row" }).unwrap();
-        let batch = builder.batch(id, batch, "pace http://a.test due=7 at=0\n");
-        copies.take(3, (is_whole, &batch), calendar(), NOW).unwrap()
+        body(&builder.batch(id, batch, "pace http://a.test due=7 at=0\n"))
     }
 
     fn synced(copies: &mut Copies) -> Vec<(u16, u64, u64)> {
@@ -332,6 +386,36 @@ mod tests {
         let named =
             |doc: &MovedDoc| format!("{}{}", &doc.url[14..], if doc.row.is_empty() { "" } else { "+" });
         docs.iter().flat_map(|docs| docs.docs.iter().map(named)).collect()
+    }
+
+    #[test]
+    fn the_sum_of_a_copy_is_that_of_what_was_told() {
+        let stage = Stage::new("sum");
+        let (mut copies, mut told) = (Copies::open(&stage.0), KnownSum::default());
+        for batch in 1..=3 {
+            assert!(take(&mut copies, (5, batch), batch == 2));
+            with_batch((5, batch), |batch| told.add(batch));
+            // The last of them has come after it was whole.
+            synced(&mut copies);
+        }
+        let sum = |at| sum_of_copy(&copies.folder(3), at, || ()).unwrap();
+        assert_eq!((sum((5, 3)), told.documents), (Some(told), 3));
+        assert_ne!(sum((5, 2)).unwrap().digest, told.digest);
+        assert_eq!([sum((5, 4)), sum((4, 3))], [None; 2], "there is no more of it, and no other");
+        let known = copies.folder(3).join(KNOWN);
+        let bytes = fs::read(&known).unwrap();
+        for at in (0..bytes.len()).step_by(7) {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1;
+            fs::write(&known, &changed).unwrap();
+            assert_ne!(sum((5, 3)), Some(told), "byte {at}");
+        }
+        // One that is begun anew has its own.
+        fs::write(&known, &bytes).unwrap();
+        assert!(take(&mut copies, (6, 1), false));
+        synced(&mut copies);
+        let sum = |at| sum_of_copy(&copies.folder(3), at, || ()).unwrap();
+        assert!(sum((6, 1)).is_some() && sum((5, 3)) == Some(told));
     }
 
     #[test]

@@ -8,6 +8,8 @@ use super::page_folders::PageFolders;
 use super::pages_in::PagesIn;
 use super::pages_out::PagesOut;
 use super::taking_over::{Taken, TakingOver};
+use super::verify_desk::VerifyDesk;
+use super::verifying::Originals;
 use crate::base::{Now, Wall, counted};
 use crate::engine::inspect::cluster_view::{CopyPart, CopyView};
 use crate::engine::runtime::events::Event;
@@ -32,6 +34,7 @@ pub(super) struct CopyDesk {
     pages_in: PagesIn,
     folders: PageFolders,
     taking_over: TakingOver,
+    verify: VerifyDesk,
     /// A table came, or something was taken over: copies may have to be looked at.
     is_news: bool,
     /// Copies that do not go on here, and whose.
@@ -55,6 +58,7 @@ pub(super) struct CopyParts {
     /// Of the disk, for pages of this node alone.
     pub reserve_bytes: u64,
     pub taking_over: TakingOver,
+    pub verify: VerifyDesk,
     pub health: Arc<Health>,
 }
 
@@ -65,7 +69,8 @@ const BEHIND_US: u64 = 5_000_000;
 
 impl CopyDesk {
     pub fn new(parts: CopyParts) -> CopyDesk {
-        let CopyParts { copying, copies, pages_out, folders, reserve_bytes, taking_over, health } = parts;
+        let CopyParts { copying, copies, pages_out, folders, reserve_bytes, taking_over, verify, health } =
+            parts;
         CopyDesk {
             copying,
             copies,
@@ -73,6 +78,7 @@ impl CopyDesk {
             pages_in: PagesIn::new(folders.clone(), reserve_bytes),
             folders,
             taking_over,
+            verify,
             is_news: true,
             refused: Vec::new(),
             done: BTreeSet::new(),
@@ -102,6 +108,9 @@ impl CopyDesk {
         let sent = self.pages_out.turn(now, (table, me), wall, wires);
         busy |= sent.unwrap_or_else(|cause| self.failed_to_read(&cause));
         self.tell_former((table, me), wires);
+        let CopyDesk { copying, pages_out, folders, .. } = self;
+        let originals = Originals { copying, pages_out, folders };
+        busy |= self.verify.turn(now, (table, me), originals, wires);
         let kept = self.pages_in.turn(now, wires);
         busy | kept.unwrap_or_else(|cause| self.failed(&cause))
     }
@@ -182,6 +191,15 @@ impl CopyDesk {
         }
     }
 
+    /// A node wants to know whether all is as promised, or says so.
+    pub fn verify(&mut self, node: u16, word: &PeerWord<'_>) {
+        self.verify.word(node, word, (&self.copies, &self.folders));
+    }
+
+    pub fn has_messages(&self) -> bool {
+        self.verify.has_messages()
+    }
+
     /// Whether another node is to have a copy.
     pub fn is_on(&self) -> bool {
         self.pages_out.is_on()
@@ -199,12 +217,13 @@ impl CopyDesk {
 
     pub fn down(&mut self, node: u16) {
         self.copying.down(node);
+        self.verify.down(node);
         self.pages_out.down(node);
     }
 
     pub fn next_due(&self) -> Option<Now> {
         let knowledge = [self.copying.next_due(), self.copies.next_due(), self.taking_over.next_due()];
-        let pages = [self.pages_out.next_due(), self.pages_in.next_due()];
+        let pages = [self.pages_out.next_due(), self.pages_in.next_due(), self.verify.next_due()];
         knowledge.into_iter().chain(pages).flatten().min()
     }
 

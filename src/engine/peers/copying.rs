@@ -4,6 +4,7 @@ use super::follower::{Behind, Follower};
 use super::handing_over::pieces;
 use super::index_asks::IndexAsks;
 use super::journal_tail::JournalTail;
+use super::known_sum::KnownSum;
 use crate::base::Now;
 use crate::doc_index::{Copying as Piece, MovingItem, Origin};
 use crate::engine::inspect::peer_words::{PeerAsk, PeerTold};
@@ -51,9 +52,12 @@ struct Copy {
     out: VecDeque<CopyItem>,
     /// Lines about hosts.
     lines: VecDeque<String>,
-    sent: u64,
-    /// What was sent and is not counted, as it was sent.
-    uncounted: VecDeque<(u64, Vec<u8>)>,
+    /// Of all that was sent.
+    sent: KnownSum,
+    /// What was sent and is not counted, as it was sent, each with the sum up to it.
+    uncounted: VecDeque<(KnownSum, Vec<u8>)>,
+    /// Of what is counted.
+    safe: KnownSum,
     /// The first of those that have to be sent once more, as the link is another.
     again: usize,
     /// There are more lines about hosts than were read.
@@ -125,7 +129,7 @@ impl Copying {
         // There was nothing new, or all of it is there.
         if copy.is_whole
             && copy.uncounted.is_empty()
-            && let Some(at) = copy.counted(copy.sent)
+            && let Some(at) = copy.counted(copy.sent.batch)
         {
             self.follower.is_safe_at(at);
         }
@@ -145,7 +149,7 @@ impl Copying {
         match batch {
             // It does not have what came before.
             0 => copy.is_lost = true,
-            batch if batch <= copy.sent => {
+            batch if batch <= copy.sent.batch => {
                 if let Some(at) = copy.counted(batch) {
                     self.follower.is_safe_at(at);
                 }
@@ -176,6 +180,17 @@ impl Copying {
         self.follower.behind()
     }
 
+    /// Whether all that was known at this time is on the disk of the follower, or nobody is to have it.
+    pub fn is_safe_since(&self, at: Now) -> bool {
+        self.follower.has_all_since(at)
+    }
+
+    /// The number of the copy, and what of it the follower said to be on its disk; nothing before that is something whole.
+    pub fn told(&self) -> Option<(u64, KnownSum)> {
+        let copy = self.copy.as_ref().filter(|copy| copy.is_whole && copy.safe.batch > 0)?;
+        Some((copy.id, copy.safe))
+    }
+
     /// Bytes of the copy that the follower has, or is about to have.
     pub fn bytes(&self) -> u64 {
         self.copy.as_ref().map_or(0, |copy| copy.bytes)
@@ -194,8 +209,9 @@ impl Copy {
             whole_at: None,
             out: VecDeque::new(),
             lines: VecDeque::new(),
-            sent: 0,
+            sent: KnownSum::default(),
             uncounted: VecDeque::new(),
+            safe: KnownSum::default(),
             again: usize::MAX,
             has_lines: false,
             marks: VecDeque::new(),
@@ -213,7 +229,8 @@ impl Copy {
 
     /// The follower has everything up to a batch: says when it was that all was known which is in that.
     fn counted(&mut self, batch: u64) -> Option<Now> {
-        while self.uncounted.front().is_some_and(|(sent, _)| *sent <= batch) {
+        while let Some((sum, _)) = self.uncounted.front().filter(|(sent, _)| sent.batch <= batch) {
+            self.safe = *sum;
             self.uncounted.pop_front();
             self.again = self.again.saturating_sub(usize::from(self.again < usize::MAX));
         }
@@ -305,11 +322,11 @@ impl Copy {
                     Err(PushError::Full | PushError::Room) => break,
                 };
             }
-            self.sent += 1;
             let lines = self.lines.pop_front().unwrap_or_default();
             let is_last = self.out.is_empty() && self.lines.is_empty();
             self.is_whole |= is_last && self.whole_at.is_some();
-            let batch = builder.batch(self.id, self.sent, &lines);
+            let batch = builder.batch(self.id, self.sent.batch + 1, &lines);
+            self.sent.add(&batch);
             let word = PeerWord::Copy { is_whole: self.is_whole, batch };
             let mut bytes = Vec::new();
             word.write(&mut bytes);
@@ -326,7 +343,7 @@ impl Copy {
             && self.lines.is_empty()
             && let Some(at) = self.whole_at.take()
         {
-            self.marks.push_back((self.sent, at));
+            self.marks.push_back((self.sent.batch, at));
         }
         is_sent
     }

@@ -38,6 +38,11 @@
 //! | `copies`        | what others know, on the disk of this one                                            |
 //! | `pages_out`     | the pages of this node, on their way there                                           |
 //! | `pages_in`      | the pages of others, on the disk of this one                                         |
+//! | `verify_desk`   | whether nodes have what was promised: asked and told                                 |
+//! | `inquiry`       | all nodes of the cluster, asked by this one                                          |
+//! | `verifying`     | what this node has, compared with the copy of it                                     |
+//! | `summing`       | sums of files, on a thread of its own                                                |
+//! | `known_sum`     | the sum of the batches of a copy                                                     |
 //! | `page_folders`  | where those lie                                                                      |
 //! | `taking_over`   | what a node knew that is taken over, into the index of this one                      |
 //! | `journal_tail`  | the journal of hosts as it grows                                                     |
@@ -67,8 +72,10 @@ mod follower;
 mod giving;
 mod handing_over;
 mod index_asks;
+mod inquiry;
 mod introduction;
 mod journal_tail;
+mod known_sum;
 mod leaving;
 mod node_files;
 mod outside;
@@ -84,12 +91,15 @@ mod rounds;
 mod seen;
 mod setup;
 mod share_keeping;
+mod summing;
 mod taking_over;
 #[cfg(test)]
 mod tests;
 mod ticket_desk;
 mod ticket_file;
 mod url_post;
+mod verify_desk;
+mod verifying;
 mod wire;
 mod wires;
 

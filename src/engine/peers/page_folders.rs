@@ -42,15 +42,20 @@ impl PageFolders {
         Ok(all.into_iter().take(STORES_COPIED_MAX).collect())
     }
 
-    /// Where the copy of a store of a node is.
+    /// Where the copy of a store of a node is; it is made if there is none.
     pub fn copy_of(&self, node: u16, store: StoreName) -> io::Result<PathBuf> {
-        let of_node = self.copies.join(node.to_string());
-        let folder = match store {
-            StoreName::OWN => of_node,
-            StoreName { node: gone, count } => of_node.join(format!("{gone}.{count}")),
-        };
+        let folder = self.place_of(node, store);
         make_directory(&folder)?;
         Ok(folder)
+    }
+
+    /// Where the copy of a store of a node is, if there is one.
+    pub fn place_of(&self, node: u16, store: StoreName) -> PathBuf {
+        let of_node = self.copies.join(node.to_string());
+        match store {
+            StoreName::OWN => of_node,
+            StoreName { node: gone, count } => of_node.join(format!("{gone}.{count}")),
+        }
     }
 
     /// Keeps all stores in the copy of a node that is gone; what else is in it goes. Who is killed meanwhile does it again.

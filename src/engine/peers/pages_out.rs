@@ -28,6 +28,14 @@ pub(super) struct PagesOut {
     talk: Option<Talk>,
 }
 
+/// What a follower has of the stores of this node.
+pub(super) struct HeldThere {
+    /// So much of each segment.
+    pub segments: Vec<(StoreName, SegmentState)>,
+    /// Segments here of which nothing can be said: they are empty, or cannot be read.
+    pub untold: Vec<(StoreName, u64)>,
+}
+
 /// With one follower, over one link.
 struct Talk {
     id: u64,
@@ -167,6 +175,24 @@ impl PagesOut {
 
     pub fn behind(&self) -> Behind {
         self.follower.behind()
+    }
+
+    /// What the follower says that it has, as far as it is as it was found here at the last look. Nothing while it says nothing.
+    pub fn held_there(&self) -> Option<HeldThere> {
+        let talk = self.talk.as_ref().filter(|talk| talk.is_told)?;
+        let same = |(key, found): (&(StoreName, u64), &SegmentState)| {
+            let held = talk.held.get(key).filter(|held| held.print == found.print)?;
+            let state = match (held.is_sealed, found.is_sealed) {
+                (true, true) if held.bytes == found.bytes => *found,
+                // It comes anew.
+                (true, _) => return None,
+                (false, _) => SegmentState { bytes: held.bytes.min(found.bytes), is_sealed: false, ..*found },
+            };
+            Some((key.0, state))
+        };
+        let segments = talk.found.iter().filter_map(same).collect();
+        let untold = talk.listed.iter().filter(|key| !talk.found.contains_key(key)).copied().collect();
+        Some(HeldThere { segments, untold })
     }
 
     /// Bytes that the follower has.

@@ -302,7 +302,7 @@ impl PeerDesk {
     }
 
     pub fn has_messages(&self) -> bool {
-        self.tickets.has_messages() || self.council.has_answers()
+        self.tickets.has_messages() || self.council.has_answers() || self.copies.has_messages()
     }
 
     pub fn next_due(&self) -> Option<Now> {
@@ -601,6 +601,10 @@ impl PeerDesk {
                     self.copies.pages(node, word, &table);
                 }
             }
+            PeerWord::VerifyAsk { .. }
+            | PeerWord::Verified { .. }
+            | PeerWord::SumAsk { .. }
+            | PeerWord::Sum { .. } => self.copies.verify(node, word),
             PeerWord::Want(wants) => self.wanted(node, wants),
             PeerWord::Grant(grants) => self.tickets.grants(node, grants, self.now),
             PeerWord::Wait(waits) => self.tickets.waits(waits, self.now),

@@ -13,9 +13,11 @@ use super::pages_out::PagesOut;
 use super::peer_actor::PeerActor;
 use super::peer_desk::{DeskParts, post_of};
 use super::share_keeping::{ShareKeeping, incoming};
+use super::summing::Summing;
 use super::taking_over::TakingOver;
 use super::ticket_desk::TicketDesk;
 use super::ticket_file::{Boot, TicketFile};
+use super::verify_desk::VerifyDesk;
 use super::{Introduction, Wires};
 use crate::base::Wall;
 use crate::engine::inspect::cluster_view::ClusterReport;
@@ -203,8 +205,17 @@ impl PeersSetup {
         let pages_out = PagesOut::new(self.told.copies, self.id.starts, folders.clone());
         let (copies, health) = (Copies::open(&self.directory), health.clone());
         let (reserve_bytes, told) = (self.told.reserve_bytes, health.clone());
-        let parts =
-            CopyParts { copying, copies, pages_out, folders, reserve_bytes, taking_over, health: told };
+        let verify = VerifyDesk::new(report.verify().clone(), Summing::new(bell.clone()), self.id.starts);
+        let parts = CopyParts {
+            copying,
+            copies,
+            pages_out,
+            folders,
+            reserve_bytes,
+            taking_over,
+            verify,
+            health: told,
+        };
         let copies = CopyDesk::new(parts);
         let (founding, share, me) = (self.founding()?, self.share(), self.id.number);
         let keeping = ShareKeeping::new(self.told.partition_seed, me, Some(share), self.stopped.clone());

@@ -60,10 +60,14 @@ pub enum FrameKind {
     Pages = 27,
     PagesGone = 28,
     PagesUpto = 29,
+    VerifyAsk = 30,
+    Verified = 31,
+    SumAsk = 32,
+    Sum = 33,
 }
 
 impl FrameKind {
-    pub const ALL: [FrameKind; 29] = [
+    pub const ALL: [FrameKind; 33] = [
         FrameKind::Hello,
         FrameKind::Refused,
         FrameKind::TableAsk,
@@ -93,6 +97,10 @@ impl FrameKind {
         FrameKind::Pages,
         FrameKind::PagesGone,
         FrameKind::PagesUpto,
+        FrameKind::VerifyAsk,
+        FrameKind::Verified,
+        FrameKind::SumAsk,
+        FrameKind::Sum,
     ];
 
     pub fn from_u8(number: u8) -> Option<FrameKind> {
@@ -130,6 +138,10 @@ impl FrameKind {
             FrameKind::Pages => "PAGES",
             FrameKind::PagesGone => "PAGES_GONE",
             FrameKind::PagesUpto => "PAGES_UPTO",
+            FrameKind::VerifyAsk => "VERIFY_ASK",
+            FrameKind::Verified => "VERIFIED",
+            FrameKind::SumAsk => "SUM_ASK",
+            FrameKind::Sum => "SUM",
         }
     }
 }

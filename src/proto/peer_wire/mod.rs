@@ -19,6 +19,8 @@
 //! | `PAGES_ASK`                     | which stores the sender has                   | `PAGES_HELD`, with what there is of them |
 //! | `PAGES`                         | bytes of a segment                            | `PAGES_HELD`, when they are durable |
 //! | `PAGES_GONE`, `PAGES_UPTO`      | segments that the sender has no more; that all pages are told | –            |
+//! | `VERIFY_ASK`                    | the receiver is to compare what it has with its copy | `VERIFIED`, some times on the way and at the end |
+//! | `SUM_ASK`                       | the copy of a segment of the sender, or of what it knows, up to a place | `SUM`, with the digest of it |
 //!
 //! `COUNTED` stands for its batch and all before it. Numbers are little-endian and of fixed size, texts and values have
 //! their length before them; only the items of a batch are coded more tightly. A word is whole and right or it is an
@@ -42,6 +44,7 @@ mod ticket;
 mod ticket_key;
 mod url_batch;
 mod url_item;
+mod verify;
 
 pub use ballot::Ballot;
 pub use beat::Beat;
@@ -58,3 +61,4 @@ pub use ticket::{Back, Grant, Wait, Want};
 pub use ticket_key::TicketKey;
 pub use url_batch::{PushError, UrlBatch, UrlBatchBuilder, UrlItems};
 pub use url_item::{Found, UrlItem, UrlNews};
+pub use verify::{ShortKind, Shortfall, Sum, SumOf, Verified};

@@ -54,6 +54,13 @@ impl<'a> MoveBatch<'a> {
         MoveBatch { lines: &lines[..end], ..*self }
     }
 
+    /// The digest of it, but for its lines: their times are other ones where they are kept.
+    pub fn print(&self) -> u64 {
+        let mut bytes = Vec::new();
+        self.with_lines("").write(&mut bytes);
+        xxh3_64(&bytes)
+    }
+
     /// How many items it has.
     pub fn count(&self) -> usize {
         self.urls.count()

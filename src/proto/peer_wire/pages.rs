@@ -23,12 +23,12 @@ impl StoreName {
     /// The store of the node itself.
     pub const OWN: StoreName = StoreName { node: 0, count: 0 };
 
-    fn write(self, out: &mut Vec<u8>) {
+    pub(super) fn write(self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.node.to_le_bytes());
         out.extend_from_slice(&self.count.to_le_bytes());
     }
 
-    fn read(fields: &mut Fields<'_>) -> Result<StoreName, FrameError> {
+    pub(super) fn read(fields: &mut Fields<'_>) -> Result<StoreName, FrameError> {
         Ok(StoreName { node: fields.u16()?, count: fields.u16()? })
     }
 }
@@ -95,7 +95,7 @@ fn segments(fields: &mut Fields<'_>) -> Result<usize, FrameError> {
     }
 }
 
-fn write_state(out: &mut Vec<u8>, state: &SegmentState) {
+pub(super) fn write_state(out: &mut Vec<u8>, state: &SegmentState) {
     let SegmentState { segment, shard, print, bytes, is_sealed } = state;
     out.extend_from_slice(&segment.to_le_bytes());
     out.extend_from_slice(&shard.to_le_bytes());
@@ -104,7 +104,7 @@ fn write_state(out: &mut Vec<u8>, state: &SegmentState) {
     out.push(u8::from(*is_sealed));
 }
 
-fn read_state(fields: &mut Fields<'_>) -> Result<SegmentState, FrameError> {
+pub(super) fn read_state(fields: &mut Fields<'_>) -> Result<SegmentState, FrameError> {
     Ok(SegmentState {
         segment: fields.u64()?,
         shard: fields.u32()?,

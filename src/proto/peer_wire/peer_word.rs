@@ -6,7 +6,7 @@ use super::pages::{
 use super::ticket::{read_tickets, write_tickets};
 use super::{
     Back, Ballot, Beat, CopiedStore, Frame, FrameError, FrameKind, Grant, Hello, MoveBatch, Moved, Register,
-    Status, StoreName, TicketKey, UrlBatch, Wait, Want,
+    Status, StoreName, Sum, SumOf, TicketKey, UrlBatch, Verified, Wait, Want,
 };
 use crate::limits::{PEER_FRAME_BYTES_MAX, PEER_WHY_BYTES_MAX, REGISTER_BYTES_MAX, URL_BATCH_ITEMS_MAX};
 use crate::proto::partition::Partition;
@@ -139,6 +139,24 @@ pub enum PeerWord<'a> {
         id: u64,
         unix_s: u32,
     },
+    /// The receiver is to say which table it goes by and, if so, to compare all that it has with its copy.
+    VerifyAsk {
+        id: u64,
+        copies: bool,
+    },
+    Verified {
+        id: u64,
+        verified: Verified,
+    },
+    /// At most [`SUMS_ASKED_MAX`](crate::limits::SUMS_ASKED_MAX) wait for their answers.
+    SumAsk {
+        id: u64,
+        of: SumOf,
+    },
+    Sum {
+        id: u64,
+        sum: Sum,
+    },
 }
 
 impl PeerWord<'_> {
@@ -173,6 +191,10 @@ impl PeerWord<'_> {
             PeerWord::Pages { .. } => FrameKind::Pages,
             PeerWord::PagesGone { .. } => FrameKind::PagesGone,
             PeerWord::PagesUpto { .. } => FrameKind::PagesUpto,
+            PeerWord::VerifyAsk { .. } => FrameKind::VerifyAsk,
+            PeerWord::Verified { .. } => FrameKind::Verified,
+            PeerWord::SumAsk { .. } => FrameKind::SumAsk,
+            PeerWord::Sum { .. } => FrameKind::Sum,
         }
     }
 
@@ -276,6 +298,22 @@ impl PeerWord<'_> {
                 out.extend_from_slice(&id.to_le_bytes());
                 out.extend_from_slice(&unix_s.to_le_bytes());
             }
+            PeerWord::VerifyAsk { id, copies } => {
+                out.extend_from_slice(&id.to_le_bytes());
+                out.push(u8::from(*copies));
+            }
+            PeerWord::Verified { id, verified } => {
+                out.extend_from_slice(&id.to_le_bytes());
+                verified.write(out);
+            }
+            PeerWord::SumAsk { id, of } => {
+                out.extend_from_slice(&id.to_le_bytes());
+                of.write(out);
+            }
+            PeerWord::Sum { id, sum } => {
+                out.extend_from_slice(&id.to_le_bytes());
+                sum.write(out);
+            }
         }
     }
 }
@@ -355,6 +393,12 @@ impl<'a> Frame<'a> {
                 PeerWord::PagesGone { id, store, segments }
             }
             FrameKind::PagesUpto => PeerWord::PagesUpto { id: fields.u64()?, unix_s: fields.u32()? },
+            FrameKind::VerifyAsk => PeerWord::VerifyAsk { id: fields.u64()?, copies: fields.yes_or_no()? },
+            FrameKind::Verified => {
+                PeerWord::Verified { id: fields.u64()?, verified: Verified::read(&mut fields)? }
+            }
+            FrameKind::SumAsk => PeerWord::SumAsk { id: fields.u64()?, of: SumOf::read(&mut fields)? },
+            FrameKind::Sum => PeerWord::Sum { id: fields.u64()?, sum: Sum::read(&mut fields)? },
         };
         fields.end()?;
         Ok(word)

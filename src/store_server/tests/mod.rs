@@ -6,6 +6,7 @@ mod index;
 mod model;
 mod retention;
 mod segments;
+mod sums;
 mod tail;
 
 use super::*;

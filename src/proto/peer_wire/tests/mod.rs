@@ -122,6 +122,19 @@ fn with_samples(mut each: impl FnMut(&PeerWord<'_>)) {
     let table: Vec<u8> = (0..2_000u32).flat_map(|row| ((row / 100) as u16).to_le_bytes()).collect();
     let store = StoreName { node: 3, count: 1 };
     let state = SegmentState { segment: 4, shard: 1, print: 7, bytes: 1 << 33, is_sealed: true };
+    let short = Shortfall { kind: ShortKind::CopyDiffers, store, segment: 4 };
+    let verified = Verified {
+        is_done: true,
+        epoch: 1,
+        table: 2,
+        follower: 3,
+        segments: 4,
+        bytes: 5,
+        documents: 6,
+        kept: 7,
+        short: vec![short, Shortfall::of(ShortKind::NoAnswer)],
+        more: 8,
+    };
     for word in [
         PeerWord::Hello(hello),
         PeerWord::Refused { why: "req_host_per_sec is 2 here and 1 in the cluster" },
@@ -159,6 +172,13 @@ fn with_samples(mut each: impl FnMut(&PeerWord<'_>)) {
         PeerWord::Pages { id, store, piece: SegmentPiece { upto: state, bytes: b"NREC" } },
         PeerWord::PagesGone { id, store, segments: vec![1, u64::MAX] },
         PeerWord::PagesUpto { id, unix_s: 1_800_000_000 },
+        PeerWord::VerifyAsk { id, copies: true },
+        PeerWord::Verified { id, verified },
+        PeerWord::SumAsk { id, of: SumOf::Segment { store, state } },
+        PeerWord::SumAsk { id, of: SumOf::Knowledge { copy: 9, batch: 4 } },
+        PeerWord::Sum { id, sum: Sum::Of { count: 5, digest: 6 } },
+        PeerWord::Sum { id, sum: Sum::Missing },
+        PeerWord::Sum { id, sum: Sum::Unreadable },
     ] {
         each(&word);
     }
