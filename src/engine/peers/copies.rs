@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// |--------------|-------------------------------------------------------------------------------------------|
 /// | `known`      | a copy that was whole, and what came since: `COPY` in their frames, times of this calendar |
 /// | `known.new`  | one that is not whole yet; it takes the place of the other when it is                      |
-/// | `upto`       | pages that the node had by then are in its copy, by its calendar                          |
+/// | `upto`       | pages that the node had by then are in its copy, by the calendar of this start of it      |
 /// | `partitions` | of a node that is gone: what came to this one                                             |
 ///
 /// The copy of a node that is gone is set aside as `copies/NODE.N.taken`, until the index has all of it. Its pages are beside
@@ -157,9 +157,20 @@ impl Copies {
         folders.filter_map(|entry| name(entry).transpose()).collect()
     }
 
-    /// The pages that a node had at this time are all here.
-    pub fn keep_upto(&self, node: u16, unix_s: u32) -> io::Result<()> {
-        replace(&self.folder(node).join(UPTO), format!("{unix_s}\n").as_bytes())
+    /// The pages that a node had at this time are all here, as it says that was started so many times.
+    pub fn keep_upto(&self, node: u16, start: u32, unix_s: u32) -> io::Result<()> {
+        replace(&self.folder(node).join(UPTO), format!("{unix_s} {start}\n").as_bytes())
+    }
+
+    /// A node says what it has by the calendar of this start. That of another one may have been ahead of it, so that pages which
+    /// are fetched from now on would be taken for those that are here.
+    pub fn forget_upto_before(&self, node: u16, start: u32) -> io::Result<()> {
+        let text = match fs::read_to_string(self.folder(node).join(UPTO)) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
+            text => text.unwrap_or_default(),
+        };
+        let said_by = text.split_whitespace().nth(1).and_then(|start| start.parse().ok());
+        if said_by == Some(start) { Ok(()) } else { self.forget_upto(node) }
     }
 
     /// Not all pages that a node had are here any more, or it was never so.
@@ -276,7 +287,7 @@ impl Aside {
     /// Pages that the node had at this time, by its calendar in seconds, are there; 0 if that was never so.
     pub fn upto(&self) -> u32 {
         let text = fs::read_to_string(self.folder.join(UPTO)).unwrap_or_default();
-        text.trim().parse().unwrap_or(0)
+        text.split_whitespace().next().and_then(|unix_s| unix_s.parse().ok()).unwrap_or(0)
     }
 
     /// What came to this node with it. A file that cannot be read counts as none: what was fetched is fetched again.
@@ -416,6 +427,28 @@ mod tests {
         synced(&mut copies);
         let sum = |at| sum_of_copy(&copies.folder(3), at, || ()).unwrap();
         assert!(sum((6, 1)).is_some() && sum((5, 3)) == Some(told));
+    }
+
+    #[test]
+    fn a_calendar_that_was_set_back_takes_no_page_for_copied() {
+        let stage = Stage::new("upto");
+        let mut copies = Copies::open(&stage.0);
+        assert!(take(&mut copies, (1, 1), true));
+        let upto = || Aside { node: 3, folder: copies.folder(3) }.upto();
+        copies.forget_upto_before(3, 5).unwrap();
+        copies.keep_upto(3, 5, 1_800_000_000).unwrap();
+        copies.forget_upto_before(3, 5).unwrap();
+        assert_eq!(upto(), 1_800_000_000, "over another link of the same process");
+        // Whoever is started may go by another calendar.
+        copies.forget_upto_before(3, 6).unwrap();
+        assert_eq!(upto(), 0);
+        copies.keep_upto(3, 6, 1_700_000_000).unwrap();
+        assert_eq!(upto(), 1_700_000_000);
+        // By whom it was said is not known.
+        fs::write(copies.folder(3).join(UPTO), "1800000000\n").unwrap();
+        assert_eq!(upto(), 1_800_000_000);
+        copies.forget_upto_before(3, 6).unwrap();
+        assert_eq!(upto(), 0);
     }
 
     #[test]

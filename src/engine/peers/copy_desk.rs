@@ -5,6 +5,7 @@ use super::copying::Copying;
 use super::follower::Behind;
 use super::index_asks::IndexAsks;
 use super::page_folders::PageFolders;
+use super::page_keeping::PageKeeping;
 use super::pages_in::PagesIn;
 use super::pages_out::PagesOut;
 use super::taking_over::{Taken, TakingOver};
@@ -17,9 +18,7 @@ use crate::engine::runtime::health::Health;
 use crate::peer::{NOBODY, NodeState, Table};
 use crate::proto::partition::{Partition, Share};
 use crate::proto::peer_wire::{MoveBatch, PeerWord};
-use std::collections::BTreeSet;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What outlasts a node: its knowledge on the disk of the next one on the ring, and that of others on this disk.
@@ -39,8 +38,8 @@ pub(super) struct CopyDesk {
     is_news: bool,
     /// Copies that do not go on here, and whose.
     refused: Vec<(u16, u64)>,
-    /// Folders that the index has, and that the disk did not let go.
-    done: BTreeSet<PathBuf>,
+    /// Of nodes whose knowledge the index has.
+    keeping: PageKeeping,
     /// The follower that has a whole copy, if others were told so.
     whole_at: Option<u16>,
     /// The last trouble that was told, and when.
@@ -71,6 +70,7 @@ impl CopyDesk {
     pub fn new(parts: CopyParts) -> CopyDesk {
         let CopyParts { copying, copies, pages_out, folders, reserve_bytes, taking_over, verify, health } =
             parts;
+        let keeping = PageKeeping::new(folders.clone());
         CopyDesk {
             copying,
             copies,
@@ -81,7 +81,7 @@ impl CopyDesk {
             verify,
             is_news: true,
             refused: Vec::new(),
-            done: BTreeSet::new(),
+            keeping,
             whole_at: None,
             told: None,
             health,
@@ -107,6 +107,8 @@ impl CopyDesk {
         busy |= kept.unwrap_or_else(|cause| self.failed(&cause));
         let sent = self.pages_out.turn(now, (table, me), wall, wires);
         busy |= sent.unwrap_or_else(|cause| self.failed_to_read(&cause));
+        let kept = self.keeping.turn(now);
+        busy |= kept.unwrap_or_else(|cause| self.failed(&cause));
         self.tell_former((table, me), wires);
         let CopyDesk { copying, pages_out, folders, .. } = self;
         let originals = Originals { copying, pages_out, folders };
@@ -174,7 +176,11 @@ impl CopyDesk {
                 self.pages_in.end(node);
                 self.copies.let_go(node)
             }
-            PeerWord::PagesAsk { id, stores } => self.pages_in.asked(node, *id, stores),
+            PeerWord::PagesAsk { id, stores } => {
+                // Before anything comes that the former process did not have.
+                let forgotten = self.copies.forget_upto_before(node, start_of(*id));
+                forgotten.and_then(|()| self.pages_in.asked(node, *id, stores))
+            }
             PeerWord::Pages { id, store, piece } => self.pages_in.take(node, *id, *store, piece),
             // Until it is said again that all are here: what was let go may be what others came in the place of.
             PeerWord::PagesGone { id, store, segments } if self.pages_in.is_of(node, *id) => {
@@ -182,7 +188,7 @@ impl CopyDesk {
                 forgotten.and_then(|()| self.pages_in.gone(node, *id, *store, segments))
             }
             PeerWord::PagesUpto { id, unix_s } if self.pages_in.is_of(node, *id) => {
-                self.copies.keep_upto(node, *unix_s)
+                self.copies.keep_upto(node, start_of(*id), *unix_s)
             }
             _ => Ok(()),
         };
@@ -223,8 +229,8 @@ impl CopyDesk {
 
     pub fn next_due(&self) -> Option<Now> {
         let knowledge = [self.copying.next_due(), self.copies.next_due(), self.taking_over.next_due()];
-        let pages = [self.pages_out.next_due(), self.pages_in.next_due(), self.verify.next_due()];
-        knowledge.into_iter().chain(pages).flatten().min()
+        let pages = [self.pages_out.next_due(), self.pages_in.next_due(), self.keeping.next_due()];
+        knowledge.into_iter().chain(pages).chain([self.verify.next_due()]).flatten().min()
     }
 
     /// Who has a copy of what this node knows and of its pages, and how far it is.
@@ -284,9 +290,8 @@ impl CopyDesk {
                 let text = format!("what node {node} knew is taken over from its copy here: {what}");
                 let fields = vec![("node", u64::from(node).into()), ("lines", documents.into())];
                 self.health.tell(Event::CopyTaken, fields, text);
-                if let Err(cause) = self.folders.keep(&aside.folder, node) {
+                if let Err(cause) = self.keeping.keep(aside.folder, node, now) {
                     self.failed(&cause);
-                    self.done.insert(aside.folder);
                 }
                 self.is_news = true;
             }
@@ -298,7 +303,7 @@ impl CopyDesk {
             // It is looked again with the next turn; until then nothing is gone by.
             Err(cause) => return self.failed(&cause),
         };
-        let next = aside.into_iter().find(|aside| !self.done.contains(&aside.folder));
+        let next = aside.into_iter().find(|aside| !self.keeping.has(&aside.folder));
         self.is_news = next.is_some();
         if let Some(aside) = next {
             self.taking_over.begin(aside, share.clone());
@@ -326,6 +331,11 @@ impl CopyDesk {
         }
         false
     }
+}
+
+/// Which start of a node has a talk with this number.
+fn start_of(id: u64) -> u32 {
+    (id >> 32) as u32
 }
 
 fn is_gone(table: &Table, node: u16) -> bool {

@@ -44,6 +44,7 @@
 //! | `summing`       | sums of files, on a thread of its own                                                |
 //! | `known_sum`     | the sum of the batches of a copy                                                     |
 //! | `page_folders`  | where those lie                                                                      |
+//! | `page_keeping`  | those of nodes that are gone, until they are stores of this one                      |
 //! | `taking_over`   | what a node knew that is taken over, into the index of this one                      |
 //! | `journal_tail`  | the journal of hosts as it grows                                                     |
 //! | `calendar`      | times of this node that are told to others                                           |
@@ -80,6 +81,7 @@ mod leaving;
 mod node_files;
 mod outside;
 mod page_folders;
+mod page_keeping;
 mod pages_in;
 mod pages_out;
 mod peer_actor;

@@ -60,6 +60,10 @@ impl PageFolders {
 
     /// Keeps all stores in the copy of a node that is gone; what else is in it goes. Who is killed meanwhile does it again.
     pub fn keep(&self, folder: &Path, node: u16) -> io::Result<()> {
+        // It has its name, and the disk may not know of it.
+        if !folder.exists() {
+            return sync_directory(&self.copies);
+        }
         for name in names(folder)? {
             let path = folder.join(&name);
             match name.to_str().and_then(store_name) {

@@ -111,7 +111,8 @@ pub enum PeerWord<'a> {
         id: u64,
         batch: u64,
     },
-    /// The sender is to have its stores copied: what is there of them? The first of them is its own.
+    /// The sender is to have its stores copied: what is there of them? The first of them is its own. Of `id`, the upper half is how
+    /// often the sender was started: times that it tells are by the calendar of that start.
     PagesAsk {
         id: u64,
         stores: Vec<CopiedStore>,
