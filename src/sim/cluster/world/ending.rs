@@ -1,0 +1,163 @@
+use super::ClusterWorld;
+use super::tables::LostDisk;
+use crate::base::Now;
+use crate::engine::{ClusterView, stores_of_others};
+use crate::farm::host_name;
+use crate::proto::record::ResultCode;
+use crate::sim::cluster::etcd::SimEtcd;
+use crate::sim::cluster::judge::DURABLE_US;
+use crate::sim::cluster::node::node_folder;
+use crate::sim::web::PORT;
+use crate::store_server::Holdings;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A run that takes longer than this after the last misfortune does not come to rest.
+const REST_S_MAX: u64 = 1_800;
+
+/// How a run ends, and what is there then.
+impl ClusterWorld {
+    /// Whether every node says that all is done; and whether it is.
+    pub(super) fn is_over(&mut self, now: Now) -> bool {
+        let is_all_typed = self.typing.is_told(now);
+        let (mut ready, mut left) = (0, None);
+        for (number, node) in self.nodes.iter().enumerate() {
+            let Some(node) = node else {
+                if self.died_busy[number] && !self.is_taken_over(number) {
+                    left = Some(format!("node {number} was killed and had something to do"));
+                }
+                continue;
+            };
+            let stats = node.core.index.actor.provider().index().stats();
+            // One that stands still says what it said, and nobody hears it.
+            ready += usize::from(node.report.get().ready && self.stalled[number] <= now);
+            if stats.pending + stats.handed_out > 0 {
+                left = Some(format!("node {number} has {stats:?}"));
+            }
+        }
+        if let Some(left) = left.as_ref().filter(|_| ready > 0 && is_all_typed) {
+            let says_so = self.nodes.iter().flatten().map(|node| node.report.get()).find(|view| view.ready);
+            panic!("{ready} nodes say that all is done at {now:?}: {left}: {says_so:?}");
+        }
+        if now.since_us(self.plan.faults.until) > 1_000_000 * REST_S_MAX {
+            let views: Vec<_> = self.nodes.iter().flatten().map(|node| node.report.get()).collect();
+            panic!("it does not come to rest: {left:?}, {ready} of {} are ready: {views:?}", self.plan.nodes);
+        }
+        let count = self.gone.iter().filter(|is_gone| !**is_gone).count();
+        let is_whole = |view: &ClusterView| view.copy.as_ref().is_none_or(|copy| copy.in_step);
+        let drains = |view: &ClusterView| {
+            let of_itself = view.nodes.iter().find(|node| node.number == view.node);
+            // A voter stays.
+            let goes = of_itself.is_some_and(|node| node.membership == "draining");
+            goes && !view.voters.contains(&view.node) && view.members().count() > 1
+        };
+        let mut views = self.nodes.iter().flatten().map(|node| node.report.get());
+        if !views.all(|view| is_whole(&view) && !drains(&view)) {
+            return false;
+        }
+        self.is_calm && is_all_typed && self.lose_at.is_none() && self.drain_at.is_none() && ready == count
+    }
+
+    /// Whether a node that runs knows that another one is gone: what that one had waits until it is back.
+    fn is_taken_over(&self, number: usize) -> bool {
+        let number = self.tables.number(number);
+        let has_left = |view: &ClusterView| {
+            view.nodes.iter().any(|node| node.number == number && node.membership == "left")
+        };
+        self.nodes.iter().flatten().any(|node| has_left(&node.report.get()))
+    }
+
+    /// What any node knows is known to its owner, with what became of it.
+    pub(super) fn judge_the_end(&mut self) {
+        if let Some(wrong) = self.plan.wrong {
+            wrong.at_the_end(self.folder.path(), self.plan.nodes);
+        }
+        let mut urls: BTreeMap<String, Vec<(u16, bool)>> = BTreeMap::new();
+        for node in self.nodes.iter().flatten() {
+            let number = node.report.get().node;
+            let index = node.core.index.actor.provider().index();
+            for doc_id in 1..=u32::try_from(index.stats().known).expect("a small web") {
+                let found = index.document(doc_id).expect("the disk does not fail");
+                let Some(found) = found else { continue };
+                let is_had = found.row.is_some_and(|row| row.result.is_some());
+                urls.entry(found.discovered.url.to_string()).or_default().push((number, is_had));
+            }
+        }
+        let owners = self.nodes.iter().flatten().next().expect("they run").report.clone();
+        for (url, known) in &urls {
+            let owner = owners.owner(url).expect("there is a table").node;
+            let had: Vec<u16> = known.iter().filter(|(_, is_had)| *is_had).map(|(node, _)| *node).collect();
+            // Whoever fetched it before it was another node's keeps it.
+            assert!(had.contains(&owner), "{url} is node {owner}'s, and known to {known:?}");
+            self.report.documents += 1;
+        }
+        for (host, target) in self.judge.borrow().pages() {
+            let url = format!("http://{}:{PORT}{target}", host_name(host));
+            assert!(urls.contains_key(&url), "{url} was asked for, and nobody knows it");
+            self.report.success += 1;
+        }
+        self.judge_the_pages();
+        let expected = self.reached();
+        let missing: Vec<&String> = expected.iter().filter(|url| !urls.contains_key(*url)).collect();
+        assert!(missing.is_empty(), "never found: {missing:?}");
+        self.report.requests = self.judge.borrow().requests;
+        self.report.fail_overs = self.judge.borrow().handed_on;
+        self.report.unanswered = self.etcd.as_ref().map_or(0, SimEtcd::unanswered);
+        self.report.takeovers = self.judge.borrow().taken;
+        self.report.moves = self.judge.borrow().moved;
+        self.report.known = self.judge.borrow().known;
+        self.report.virtual_seconds = self.net.borrow().now().us() / 1_000_000;
+    }
+
+    /// Every page that counts can be read, at whichever node. Those of a disk that was lost are where its copy was, if they were in
+    /// that by then.
+    fn judge_the_pages(&mut self) {
+        let folders = (0..self.nodes.len()).map(|number| node_folder(self.folder.path(), number));
+        let folders = folders.filter(|folder| folder.is_dir());
+        let stores: Vec<Holdings> = folders.flat_map(|folder| stores_of(&folder)).collect();
+        let is_held =
+            |url: &str| stores.iter().any(|store| store.holds(url).expect("the disk does not fail"));
+        for node in self.nodes.iter().flatten() {
+            let (view, index) = (node.report.get(), node.core.index.actor.provider().index());
+            for doc_id in 1..=u32::try_from(index.stats().known).expect("a small web") {
+                let Some(found) = index.document(doc_id).expect("the disk does not fail") else { continue };
+                let url = &*found.discovered.url;
+                let is_page = found.row.is_some_and(|row| row.result == Some(ResultCode::Ok));
+                let is_ours = node.report.owner(url).is_some_and(|owner| owner.node == view.node);
+                if !is_page || !is_ours {
+                    continue;
+                }
+                let lost = self.tables.lost_disk(found.note.store);
+                if is_held(url) {
+                    self.report.restored += u64::from(lost.is_some());
+                    continue;
+                }
+                let copied = lost.map(LostDisk::copied_until);
+                let at = self.judge.borrow().fetched_at(url);
+                assert!(
+                    copied.is_some_and(|until| until.is_none_or(|until| at.plus_us(DURABLE_US) > until)),
+                    "{url} of node {} cannot be read: it was fetched at {at:?} by node {} ({:?})",
+                    view.node,
+                    found.note.store,
+                    lost,
+                );
+            }
+        }
+    }
+
+    /// The pages of hosts that were typed: all of them are reached from the first.
+    fn reached(&self) -> Vec<String> {
+        let path = |page: u32| if page == 0 { "/".to_string() } else { format!("/p/{page}.html") };
+        let pages = |&(_, _, host): &(Now, usize, u32)| {
+            let of_host = move |page| format!("http://{}:{PORT}{}", host_name(host), path(page));
+            (0..self.plan.web.site.pages).map(of_host)
+        };
+        self.plan.typed.iter().flat_map(pages).collect()
+    }
+}
+
+/// The stores of a node: its own, those that came to it, and copies of others.
+fn stores_of(folder: &Path) -> Vec<Holdings> {
+    let all = std::iter::once(folder.to_path_buf()).chain(stores_of_others(folder));
+    all.map(|folder| Holdings::open(&folder).unwrap_or_else(|error| panic!("{error}"))).collect()
+}

@@ -1,0 +1,303 @@
+//! Nodes that take turns on one thread; what befalls them and how a run ends are in files of their own.
+
+mod ending;
+mod misfortunes;
+mod tables;
+mod typing;
+
+use super::etcd::SimEtcd;
+use super::judge::ClusterJudge;
+use super::node::{ClusterNode, DRIVERS, KEEPER, Surroundings, WOKEN};
+use super::plan::ClusterPlan;
+use super::wrong::Wrong;
+use crate::base::{Now, Rng};
+use crate::driver::SimNet;
+use crate::engine::{NodeError, Turned};
+use crate::farm::{Site, host_name};
+use crate::proto::url::CrawlUrl;
+use crate::sim::report::SimReport;
+use crate::sim::turning::{DataFolder, is_due};
+use crate::sim::web::{MisbehavingWeb, PORT, addresses_of};
+use std::cell::RefCell;
+use std::fmt::Write as _;
+use std::ops::RangeInclusive;
+use std::rc::Rc;
+use tables::SeenTables;
+use typing::Typing;
+
+/// The nodes and their world.
+struct ClusterWorld {
+    plan: ClusterPlan,
+    net: Rc<RefCell<SimNet>>,
+    judge: Rc<RefCell<ClusterJudge>>,
+    hosts: String,
+    etcd: Option<SimEtcd>,
+    nodes: Vec<Option<ClusterNode>>,
+    /// One of its actors has turned since those that are woken last looked.
+    is_stirred: Vec<bool>,
+    /// Actors of each that have more to do at once, a bit for each.
+    busy: Vec<u32>,
+    /// When each has something to do, if nothing comes to it before.
+    due: Vec<Option<Now>>,
+    start_at: Vec<Option<Now>>,
+    /// Nodes that stand still until then.
+    stalled: Vec<Now>,
+    /// When each began to stand still last.
+    stalled_from: Vec<Now>,
+    /// It had something to do when it was killed.
+    died_busy: Vec<bool>,
+    folder: DataFolder,
+    typing: Typing,
+    tables: SeenTables,
+    lose_at: Option<Now>,
+    drain_at: Option<Now>,
+    /// Nodes that hand over everything, and know it.
+    drains: Vec<bool>,
+    /// Nodes that were drained, and are not started again.
+    gone: Vec<bool>,
+    starts: u64,
+    fault_at: Now,
+    /// All is healed.
+    is_calm: bool,
+    rng: Rng,
+    report: SimReport,
+}
+
+/// A run that works without time passing has hung.
+const STEPS_PER_INSTANT_MAX: u32 = 10_000;
+
+/// Runs the nodes of one seed, as many as it draws of these numbers, to their end. Panics with what went wrong; the seed replays it.
+/// With something that is wrong on purpose it may be found or not.
+pub fn run_cluster(seed: u64, nodes: RangeInclusive<usize>, wrong: Option<Wrong>) -> SimReport {
+    let mut world = ClusterWorld::new(ClusterPlan::from_seed(seed, nodes, wrong));
+    world.run();
+    world.judge_the_end();
+    world.report
+}
+
+impl ClusterWorld {
+    fn new(plan: ClusterPlan) -> ClusterWorld {
+        let site = Rc::new(Site::new(plan.web.site.clone()).expect("plans are valid"));
+        let judge = Rc::new(RefCell::new(ClusterJudge::new(&plan)));
+        let web = MisbehavingWeb::new(&plan.web, site, judge.clone());
+        let net = SimNet::new(plan.web.seed, DRIVERS, Box::new(web));
+        let mut hosts = String::new();
+        for host in 0..plan.web.site.hosts {
+            for ip in addresses_of(&plan.web, host) {
+                let _ = writeln!(hosts, "{ip} {}", host_name(host));
+            }
+        }
+        let mut rng = Rng::new(plan.web.seed ^ 0x5eed);
+        let fault_at = plan.faults.next_at(&mut rng, Now::ZERO);
+        let count = plan.nodes;
+        ClusterWorld {
+            net,
+            judge,
+            hosts,
+            etcd: plan.etcd.clone().map(|etcd| SimEtcd::new(etcd, plan.web.seed)),
+            nodes: (0..count).map(|_| None).collect(),
+            is_stirred: vec![true; count],
+            busy: vec![0; count],
+            due: vec![None; count],
+            start_at: plan.starts.iter().copied().map(Some).collect(),
+            stalled: vec![Now::ZERO; count],
+            stalled_from: vec![Now::ZERO; count],
+            died_busy: vec![false; count],
+            folder: DataFolder::new(),
+            typing: Typing::new(plan.typed.clone()),
+            tables: SeenTables::new(count, plan.web.site.hosts),
+            lose_at: plan.lose_at,
+            drain_at: plan.drain_at,
+            drains: vec![false; count],
+            gone: vec![false; count],
+            starts: 0,
+            fault_at,
+            is_calm: false,
+            rng,
+            report: SimReport::default(),
+            plan,
+        }
+    }
+
+    /// Lets every actor that has something to do turn, in an order drawn anew each time, and time pass when none has.
+    fn run(&mut self) {
+        let mut steps_of_instant = 0;
+        loop {
+            self.report.steps += 1;
+            steps_of_instant += 1;
+            let now = self.net.borrow().now();
+            assert!(steps_of_instant < STEPS_PER_INSTANT_MAX, "busy for ever at {now:?}");
+            self.start_what_is_due(now);
+            self.type_what_is_due(now);
+            self.let_things_happen(now);
+            let count = self.nodes.len();
+            let first = self.rng.below(count as u64) as usize;
+            let mut busy = false;
+            for node in (0..count).map(|n| (n + first) % count) {
+                if self.has_work(node, now) {
+                    busy |= self.turn(node, now);
+                }
+            }
+            if busy {
+                continue;
+            }
+            self.look_at_tables(now);
+            if self.is_over(now) {
+                return;
+            }
+            let next = self.next_event(now);
+            self.net.borrow_mut().advance(next);
+            steps_of_instant = 0;
+        }
+    }
+
+    fn has_work(&self, number: usize, now: Now) -> bool {
+        let Some(node) = self.nodes[number].as_ref().filter(|_| self.stalled[number] <= now) else {
+            return false;
+        };
+        let arrived = |driver| self.net.borrow().has_arrived(driver);
+        self.is_stirred[number]
+            || self.busy[number] > 0
+            || self.due[number].is_some_and(|due| due <= now)
+            || node.drivers().any(arrived)
+    }
+
+    /// Turns the actors of a node. True if one may have something more to do.
+    fn turn(&mut self, number: usize, now: Now) -> bool {
+        let Some(node) = &mut self.nodes[number] else { return false };
+        let clock = self.plan.clocks[number].0;
+        let here = clock.shows(now);
+        let report = node.report.clone();
+        let was_stirred = std::mem::take(&mut self.is_stirred[number]);
+        let mut seats = node.seats();
+        let count = seats.len();
+        let first = self.rng.below(count as u64) as usize;
+        let mut busy = false;
+        for n in (0..count).map(|n| (n + first) % count) {
+            let (actor, driver) = &mut seats[n];
+            let is_woken = was_stirred && n < WOKEN;
+            let has_more = self.busy[number] >> n & 1 == 1;
+            self.busy[number] &= !(1 << n);
+            if !is_woken && !has_more && !is_due(*actor, *driver, &self.net.borrow(), here) {
+                continue;
+            }
+            let turned = actor.turn(here);
+            match turned {
+                _ if report.get().taken_over => {
+                    self.begin_anew(number, now);
+                    return true;
+                }
+                Turned::Stuck => panic!("the disk does not fail"),
+                Turned::Finished => panic!("actor {n} of node {number} has ended at {now:?}"),
+                Turned::Busy | Turned::Idle { .. } => {}
+            }
+            // Turned because it was stirred, it stirs nobody but by what it did.
+            let mut is_busy = turned == Turned::Busy || actor.has_messages();
+            if let Turned::Idle { messages } = turned {
+                is_busy |= messages > 0 && driver.is_none();
+            }
+            self.busy[number] |= u32::from(turned == Turned::Busy) << n;
+            self.is_stirred[number] |= is_busy || !is_woken;
+            busy |= is_busy;
+            let is_asleep = !is_busy && driver.is_none() && (n == 2 || n > KEEPER);
+            if let Some(due) = actor.next_due().filter(|due| is_asleep && *due <= here) {
+                panic!("actor {n} of node {number} has nothing to do at {here:?}, and is due since {due:?}");
+            }
+        }
+        let has_more = busy || self.is_stirred[number];
+        if !has_more {
+            // A commit is only worth waking for if somebody waits for it.
+            let commits = node.core.scheduler.actor.waits_for_commit();
+            let seats = node.seats().into_iter().enumerate();
+            let seats = seats.filter(|(n, _)| *n != KEEPER || commits);
+            let due = seats.filter_map(|(_, (actor, _))| actor.next_due()).min();
+            self.due[number] = due.map(|due| clock.when(due));
+        }
+        has_more
+    }
+
+    /// Others have what it had: the process begins anew.
+    fn begin_anew(&mut self, number: usize, now: Now) {
+        self.report.begun_anew += 1;
+        self.kill(number, now, now);
+    }
+
+    fn next_event(&self, now: Now) -> Now {
+        let parts = [Some(self.fault_at), self.net.borrow().next_planned()];
+        let due = self.due.iter().zip(&self.stalled).map(|(due, stalled)| due.map(|due| due.max(*stalled)));
+        let next = parts.into_iter().chain(due).flatten().min();
+        let awake = self.stalled.iter().copied().filter(|until| *until > now).min();
+        let next = next.into_iter().chain(awake).min();
+        let typed = self.typing.next_at(now);
+        let calm = Some(self.plan.faults.until).filter(|_| !self.is_calm);
+        let typed = typed.into_iter().chain(self.lose_at).chain(self.drain_at).min();
+        let next =
+            next.into_iter().chain(typed).chain(calm).chain(self.start_at.iter().flatten().copied()).min();
+        // A timer may fall due within the present instant; the next look is a tick later.
+        next.unwrap_or(now).max(now.plus_us(10))
+    }
+
+    fn start_what_is_due(&mut self, now: Now) {
+        for number in 0..self.nodes.len() {
+            if self.start_at[number].take_if(|at| *at <= now).is_none() {
+                continue;
+            }
+            self.starts += 1;
+            let surroundings = Surroundings {
+                plan: &self.plan,
+                net: &self.net,
+                folder: self.folder.path(),
+                hosts: &self.hosts,
+                etcd: self.etcd.as_ref(),
+                starts: self.starts,
+            };
+            let here = self.plan.clocks[number].0.shows(now);
+            let node = surroundings.node(number, here);
+            self.judge.borrow_mut().node_begins(number, node.report.clone());
+            self.nodes[number] = Some(node);
+            (self.is_stirred[number], self.busy[number]) = (true, u32::MAX);
+        }
+    }
+
+    /// Somebody types a URL at a node; at one that does not run, when it does.
+    fn type_what_is_due(&mut self, now: Now) {
+        let takes = |node: usize| self.nodes[node].is_some() && self.stalled[node] <= now;
+        let Some((number, host)) = self.typing.take(now, takes) else { return };
+        let url = CrawlUrl::parse(&format!("http://{}:{PORT}/", host_name(host))).expect("a URL");
+        if let Some(node) = &mut self.nodes[number] {
+            node.core.scheduler.actor.seeds(vec![url]);
+            (self.is_stirred[number], self.busy[number]) = (true, u32::MAX);
+            self.report.lines += 1;
+        }
+    }
+
+    /// Every node goes by tables as it should.
+    fn look_at_tables(&mut self, now: Now) {
+        for number in 0..self.nodes.len() {
+            let Some(node) = &self.nodes[number] else { continue };
+            if let Err(error @ NodeError::Cluster(_)) = node.core.health.take() {
+                panic!("node {number} ends at {now:?}: {error}");
+            }
+            for gone in self.tables.look(number, &node.report, now) {
+                let mut judge = self.judge.borrow_mut();
+                judge.node_lost(gone.place, gone.known);
+                // It may have got a host with all its pages, and never have asked it.
+                for host in gone.hosts {
+                    judge.host_lost(host, gone.known);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_replays_to_the_step() {
+        for seed in 0..3 {
+            assert_eq!(run_cluster(seed, 2..=5, None), run_cluster(seed, 2..=5, None));
+        }
+    }
+}
