@@ -36,7 +36,8 @@ pub struct SimArgs {
     /// Simulate the nodes of a cluster, so many or a number of these, whose links break and which are killed
     #[arg(long, value_name = "N|A..B", value_parser = nodes_of, conflicts_with_all = ["split", "pages", "master", "feeds"])]
     cluster: Option<RangeInclusive<usize>>,
-    /// With something that is wrong on purpose, to see that it is found: pace, clocks, index, copies, pages, council or cut
+    /// With something that is wrong on purpose, to see that it is found: pace, clocks, tickets, index, copies, pages, council,
+    /// etcd, cut or cursors (nephila help cluster says what each breaks)
     #[arg(long, value_name = "WHAT", requires = "cluster", value_parser = wrong_of)]
     wrong: Option<ClusterWrong>,
     /// Simulate feeds and their stories: servers that lie, move, ask for pauses and renumber, and a node that is killed

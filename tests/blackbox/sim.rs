@@ -93,10 +93,11 @@ fn nodes_of_a_cluster_from_175() {
     nodes_of_a_cluster(175);
 }
 
-/// The judge of the cluster finds what is wrong, or it would find nothing.
+/// The judge of the cluster finds what is wrong, or it would find nothing. `from` is a seed that showed it, so that it does not
+/// take long.
 #[track_caller]
-fn is_found(wrong: &str, says: &[&str]) {
-    let seeds = ["--cluster", "3..5", "--wrong", wrong, "--seeds", "30"];
+fn is_found(wrong: &str, from: &str, says: &[&str]) {
+    let seeds = ["--cluster", "3..5", "--wrong", wrong, "--from", from, "--seeds", "30"];
     // What is found is a panic, which is none elsewhere.
     let run = nephila().arg("sim").args(seeds).output().unwrap();
     let [text, said] = [&run.stdout, &run.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
@@ -108,27 +109,53 @@ fn is_found(wrong: &str, says: &[&str]) {
 
 #[test]
 fn a_node_that_asks_too_often_is_seen() {
-    is_found("pace", &[" us after node "]);
+    is_found("pace", "0", &[" us after node "]);
+}
+
+#[test]
+fn clocks_that_differ_too_much_are_seen() {
+    is_found("clocks", "6", &["rights overlap"]);
+    is_found("clocks", "2", &["tickets overlap"]);
+}
+
+#[test]
+fn an_address_that_is_lent_twice_is_seen() {
+    is_found("tickets", "2", &["tickets overlap"]);
 }
 
 #[test]
 fn an_index_that_is_lost_is_seen() {
-    is_found("index", &["once more", "never found", "nobody knows it"]);
+    is_found("index", "0", &["once more", "never found", "nobody knows it"]);
 }
 
 #[test]
 fn copies_that_are_lost_are_seen() {
-    is_found("copies", &["once more", "never found", "nobody knows it"]);
+    is_found("copies", "0", &["once more", "never found", "nobody knows it"]);
 }
 
 #[test]
 fn pages_that_are_lost_are_seen() {
-    is_found("pages", &["cannot be read"]);
+    is_found("pages", "11", &["cannot be read"]);
+}
+
+#[test]
+fn voters_that_forget_are_seen() {
+    is_found("council", "1", &["two tables of epoch"]);
+}
+
+#[test]
+fn an_etcd_that_lies_is_seen() {
+    is_found("etcd", "5", &["two tables of epoch"]);
 }
 
 #[test]
 fn a_cut_that_never_heals_is_seen() {
-    is_found("cut", &["does not come to rest"]);
+    is_found("cut", "0", &["does not come to rest"]);
+}
+
+#[test]
+fn a_ready_that_is_not_true_is_seen() {
+    is_found("cursors", "0", &["says that all is done"]);
 }
 
 #[test]

@@ -5,6 +5,9 @@ use crate::engine::inspect::cluster_view::ClusterReport;
 use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError};
+use crate::peer::Table;
+use crate::proto::partition::Share;
+use crate::proto::peer_wire::TicketKey;
 use std::sync::Arc;
 
 /// A node among its peers, as one thread turns it.
@@ -51,6 +54,20 @@ impl PeerActor {
             actor.wires.dial(address);
         }
         Ok(actor)
+    }
+
+    pub fn table(&self) -> Option<&Arc<Table>> {
+        self.desk.table()
+    }
+
+    /// The share that the index goes by, and until when its hosts may be asked, by this node's clock.
+    pub fn right(&self) -> (Option<&Arc<Share>>, Now) {
+        (self.desk.share.current(), self.desk.council.right_until())
+    }
+
+    /// Addresses and hosts that this node alone may ask, and until when, by its clock.
+    pub fn tickets(&self) -> impl Iterator<Item = (&TicketKey, Now)> {
+        self.desk.tickets.held()
     }
 
     fn keep_places(&mut self, now: Now) {

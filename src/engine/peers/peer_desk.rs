@@ -33,14 +33,14 @@ pub(super) struct PeerDesk {
     pub files: NodeFiles,
     /// As it introduces itself.
     pub me: Introduction,
-    council: CouncilDesk,
+    pub council: CouncilDesk,
     sponsor: Sponsor,
     /// Nodes without a number, by the link that they ask on.
     asking: Vec<(Peer, u64)>,
     pub post: UrlPost,
     pub share: ShareKeeping,
     pub rounds: Rounds,
-    tickets: TicketDesk,
+    pub tickets: TicketDesk,
     handing_over: HandingOver,
     arriving: Arriving,
     copies: CopyDesk,

@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
-/// Tickets of addresses, and of hosts where one has URLs at many nodes: those that the shards of this node want, from whoever keeps them, and those that this node keeps.
+/// Tickets of addresses, and of hosts where one has URLs at many nodes: those that the shards of this node want, from whoever
+/// keeps them, and those that this node keeps.
 ///
 /// ```text
 ///   shard: Want ──► WANT ──► keeper: the owner of the address's partition ──► GRANT ──► lent until …, renewed at half time
@@ -87,6 +88,11 @@ impl TicketDesk {
 
     pub fn set_node(&mut self, node: u16) {
         self.node = node;
+    }
+
+    /// What this node alone has tickets of, and until when.
+    pub fn held(&self) -> impl Iterator<Item = (&TicketKey, Now)> {
+        self.tickets.held().filter(|(key, _)| self.tickets.part(key).is_none())
     }
 
     pub fn has_messages(&self) -> bool {

@@ -109,6 +109,11 @@ impl<K: Clone + Ord> Tickets<K> {
         self.held.get(key).map(|ticket| ticket.slots).filter(|slots| *slots != ALL_SLOTS)
     }
 
+    /// What is held, or was, and the end of its time.
+    pub fn held(&self) -> impl Iterator<Item = (&K, Now)> {
+        self.held.iter().map(|(key, ticket)| (key, ticket.until))
+    }
+
     /// Whether a request may be sent: the one compare of a gate.
     pub fn may_send(&self, key: &K, now: Now) -> bool {
         self.window(key, now).is_some_and(|(due, _)| now >= due)

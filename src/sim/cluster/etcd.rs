@@ -123,6 +123,7 @@ impl Keys {
             let held = self.registers.entry(wish.register).or_default();
             let outcome = match wish.change {
                 Change::Read => Outcome::Read(held.clone()),
+                Change::Swap { expect, .. } if *held != expect && self.plan.lies => Outcome::Swapped,
                 Change::Swap { expect, .. } if *held != expect => Outcome::Differs(held.clone()),
                 Change::Swap { new, .. } => {
                     *held = new;

@@ -6,9 +6,11 @@
 //!   ClusterPlan (drawn from the seed) ──► ClusterWorld ──► NodeCore with a PeerActor × 2 to 7, over SimDriver
 //!        what is typed where, and when │                       directories of a node outlive it
 //!                                      ├──► SimEtcd: the council of some, with outages and lost answers
-//!                                      └──► ClusterJudge: requests as servers see them, tables, what is said to be ready
+//!                                      ├──► ClusterJudge: requests as servers see them
+//!                                      └──► SeenTables, Claims: what nodes go by, and what each may ask in true time
 //! ```
 
+mod claims;
 mod etcd;
 mod judge;
 mod node;

@@ -65,6 +65,11 @@ impl ClusterNode {
         seats
     }
 
+    /// What it knows of its cluster, and may do.
+    pub fn peers(&self) -> &PeerActor {
+        &self.peers.actor
+    }
+
     /// What its actors sleep in.
     pub fn drivers(&self) -> RangeInclusive<usize> {
         self.driver..=self.driver + self.shards.len()

@@ -1,4 +1,4 @@
-use super::wrong::Wrong;
+use super::wrong::{Wanted, Wrong};
 use crate::base::{Now, Rng, Wall};
 use crate::config::{Bytes, Millis, Rate};
 use crate::driver::SimClock;
@@ -49,6 +49,8 @@ pub struct EtcdPlan {
     pub slow_us: u64,
     /// From then on nothing befalls it.
     pub until: Now,
+    /// A swap that finds something else than it expects is said to be done.
+    pub lies: bool,
 }
 
 #[derive(Clone)]
@@ -67,7 +69,7 @@ impl EtcdPlan {
         };
         let outages = (0..rng.below(4)).map(|_| outage(rng)).collect();
         let lost = if rng.chance(300) { 0 } else { rng.below(60) };
-        EtcdPlan { outages, lost, slow_us: 1_000 + rng.below(400_000), until }
+        EtcdPlan { outages, lost, slow_us: 1_000 + rng.below(400_000), until, lies: false }
     }
 }
 
@@ -109,6 +111,10 @@ impl ClusterPlan {
         (url_server.queue_count, url_server.leftover_urls) = (web.site.hosts as usize, 60);
         url_server.req_ip_concurrent = Some(1 + rng.below(3) as u8);
         url_server.req_ip_per_sec = Some(Rate([1.0, 5.0, 50.0][rng.below(3) as usize]));
+        if wrong == Some(Wrong::Tickets) {
+            // Everybody wants the same address, for long.
+            (web.addresses, url_server.req_ip_per_sec) = (1, Some(Rate(1.0)));
+        }
         url_server.hosts_per_ip_max = web.site.hosts as usize;
         url_server.req_host_per_sec = Rate([1.0, 3.0, 50.0][rng.below(3) as usize]);
         // Each request has its answer.
@@ -139,7 +145,7 @@ impl ClusterPlan {
             std::array::from_fn(|_| if rng.chance(700) { 1 + rng.below(4) } else { 0 });
         weights[3] += u64::from(weights.iter().sum::<u64>() == 0);
         // Half of the clusters take over who is silent; requests are short enough to be over by then.
-        let takes_over = rng.chance(500);
+        let takes_over = rng.chance(500) | wrong.is_some_and(Wrong::takes_over);
         let takeover_us = takes_over.then(|| 1_000_000 * (45 + rng.below(40)));
         if takes_over {
             web.faults = Faults::default();
@@ -152,12 +158,17 @@ impl ClusterPlan {
         let lose_at = loses_disk.then(|| Now::ZERO.plus_ms(30_000 + rng.below(60_000)));
         let trouble_ms = if takes_over { 120_000 } else { 20_000 };
         let until = Now::from_us(1_000_000 * (TYPED_S + 10 + rng.below(30)));
+        let drawn = Wanted { every_ms, trouble_ms, weights };
+        let Wanted { every_ms, trouble_ms, weights } = wrong.and_then(Wrong::wants).unwrap_or(drawn);
+        // There are voters late.
+        let until = if wrong == Some(Wrong::Council) { until.plus_ms(60_000) } else { until };
         let clocks = clocks(nodes, wrong, &mut rng);
         let drain_at = (nodes > 2 && rng.chance(400)).then(|| Now::ZERO.plus_ms(20_000 + rng.below(60_000)));
         // Drawn beside the rest: a seed without an etcd is what it was.
         let mut beside = Rng::new(seed ^ 0x0e7c_d5ee);
-        let has_etcd = takes_over && beside.chance(500);
-        let etcd = has_etcd.then(|| EtcdPlan::draw(&mut beside, until));
+        let has_etcd = takes_over && beside.chance(500) && wrong != Some(Wrong::Council);
+        let lies = wrong == Some(Wrong::Etcd);
+        let etcd = (has_etcd || lies).then(|| EtcdPlan { lies, ..EtcdPlan::draw(&mut beside, until) });
         // With an etcd one of two is taken over as well.
         let loses_one_of_two = has_etcd && nodes == 2 && beside.chance(700);
         let lose_at = lose_at.or(loses_one_of_two.then(|| Now::ZERO.plus_ms(30_000 + beside.below(60_000))));
@@ -166,7 +177,7 @@ impl ClusterPlan {
         // Some have every host at every node, with a pause or without.
         let mut of_many = Rng::new(seed ^ 0x5b7e_ad00);
         let mut drain_at = drain_at;
-        if !takes_over && of_many.chance(350) {
+        if !takes_over && wrong.is_none() && of_many.chance(350) {
             (spread, drain_at) = (Spread::Url, None);
             web.site.hosts = 1 + of_many.below(u64::from(web.site.hosts.min(4))) as u32;
             web.addresses = web.addresses.min(web.site.hosts);

@@ -6,10 +6,10 @@ use crate::farm::host_name;
 use crate::proto::record::ResultCode;
 use crate::sim::cluster::etcd::SimEtcd;
 use crate::sim::cluster::judge::DURABLE_US;
-use crate::sim::cluster::node::node_folder;
+use crate::sim::cluster::node::{ClusterNode, node_folder};
 use crate::sim::web::PORT;
 use crate::store_server::Holdings;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// A run that takes longer than this after the last misfortune does not come to rest.
@@ -39,6 +39,11 @@ impl ClusterWorld {
             let says_so = self.nodes.iter().flatten().map(|node| node.report.get()).find(|view| view.ready);
             panic!("{ready} nodes say that all is done at {now:?}: {left}: {says_so:?}");
         }
+        let is_ready = ready > 0 && is_all_typed;
+        if is_ready && !self.is_ready {
+            self.judge_what_is_told(now);
+        }
+        self.is_ready = is_ready;
         if now.since_us(self.plan.faults.until) > 1_000_000 * REST_S_MAX {
             let views: Vec<_> = self.nodes.iter().flatten().map(|node| node.report.get()).collect();
             panic!("it does not come to rest: {left:?}, {ready} of {} are ready: {views:?}", self.plan.nodes);
@@ -56,6 +61,30 @@ impl ClusterWorld {
             return false;
         }
         self.is_calm && is_all_typed && self.lose_at.is_none() && self.drain_at.is_none() && ready == count
+    }
+
+    /// A node says that all is done: what any node knows was told to its owner.
+    fn judge_what_is_told(&self, now: Now) {
+        let known = |node: &ClusterNode| -> BTreeSet<String> {
+            let index = node.core.index.actor.provider().index();
+            let all = 1..=u32::try_from(index.stats().known).expect("a small web");
+            let found = all.filter_map(|doc_id| index.document(doc_id).expect("the disk does not fail"));
+            found.map(|found| found.discovered.url.to_string()).collect()
+        };
+        // Who has no number is none of them yet.
+        let running = self.nodes.iter().flatten().filter(|node| node.report.get().node != 0);
+        let running: Vec<&ClusterNode> = running.collect();
+        let known: BTreeMap<u16, _> =
+            running.iter().map(|node| (node.report.get().node, known(node))).collect();
+        let Some(says) = running.iter().find(|node| node.report.get().ready) else { return };
+        for (node, url) in known.iter().flat_map(|(node, urls)| urls.iter().map(move |url| (node, url))) {
+            let owner = says.report.owner(url).map_or(0, |owner| owner.node);
+            assert!(
+                known.get(&owner).is_none_or(|urls| urls.contains(url)),
+                "node {} says that all is done at {now:?}, and node {owner} was not told {url} by node {node}",
+                says.report.get().node,
+            );
+        }
     }
 
     /// Whether a node that runs knows that another one is gone: what that one had waits until it is back.

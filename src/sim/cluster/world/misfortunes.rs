@@ -4,7 +4,7 @@ use crate::engine::{ClusterOrder, ClusterReport, ClusterView};
 use crate::sim::cluster::judge::DURABLE_US;
 use crate::sim::cluster::node::{links_of, node_folder};
 use crate::sim::cluster::plan::Misfortune;
-use crate::sim::cluster::wrong::Wrong;
+use crate::sim::cluster::wrong::{Killed, Wrong};
 use std::sync::Arc;
 
 /// If no node has lost its disk by then, none does.
@@ -134,8 +134,16 @@ impl ClusterWorld {
         let stats = node.core.index.actor.provider().index().stats();
         self.died_busy[number] = stats.pending + stats.handed_out > 0;
         drop(node);
+        self.claims.end(number);
         if let Some(wrong) = self.plan.wrong {
-            wrong.when_killed(self.folder.path(), self.plan.nodes, (number, self.tables.number(number)));
+            let epoch = self.tables.told(number).map_or(0, |told| told.epoch);
+            wrong.when_killed(&Killed {
+                folder: self.folder.path(),
+                nodes: self.plan.nodes,
+                place: number,
+                number: self.tables.number(number),
+                epoch,
+            });
         }
         // What it did just before it stood still is not on its disk, however long it did so.
         let is_fresh = now.since_us(was_stalled) < DURABLE_US;

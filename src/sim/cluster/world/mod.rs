@@ -1,10 +1,12 @@
 //! Nodes that take turns on one thread; what befalls them and how a run ends are in files of their own.
 
 mod ending;
+mod forgetting;
 mod misfortunes;
 mod tables;
 mod typing;
 
+use super::claims::Claims;
 use super::etcd::SimEtcd;
 use super::judge::ClusterJudge;
 use super::node::{ClusterNode, DRIVERS, KEEPER, Surroundings, WOKEN};
@@ -18,6 +20,7 @@ use crate::proto::url::CrawlUrl;
 use crate::sim::report::SimReport;
 use crate::sim::turning::{DataFolder, is_due};
 use crate::sim::web::{MisbehavingWeb, PORT, addresses_of};
+use forgetting::Forgetting;
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
@@ -49,6 +52,9 @@ struct ClusterWorld {
     folder: DataFolder,
     typing: Typing,
     tables: SeenTables,
+    claims: Claims,
+    /// Of voters that lose what they wrote last, on purpose.
+    forgetting: Forgetting,
     lose_at: Option<Now>,
     drain_at: Option<Now>,
     /// Nodes that hand over everything, and know it.
@@ -59,6 +65,8 @@ struct ClusterWorld {
     fault_at: Now,
     /// All is healed.
     is_calm: bool,
+    /// A node said that all is done.
+    is_ready: bool,
     rng: Rng,
     report: SimReport,
 }
@@ -106,6 +114,8 @@ impl ClusterWorld {
             folder: DataFolder::new(),
             typing: Typing::new(plan.typed.clone()),
             tables: SeenTables::new(count, plan.web.site.hosts),
+            claims: Claims::new(&plan),
+            forgetting: Forgetting::default(),
             lose_at: plan.lose_at,
             drain_at: plan.drain_at,
             drains: vec![false; count],
@@ -113,6 +123,7 @@ impl ClusterWorld {
             starts: 0,
             fault_at,
             is_calm: false,
+            is_ready: false,
             rng,
             report: SimReport::default(),
             plan,
@@ -204,6 +215,7 @@ impl ClusterWorld {
                 panic!("actor {n} of node {number} has nothing to do at {here:?}, and is due since {due:?}");
             }
         }
+        self.claims.look(number, node.peers(), clock, now);
         let has_more = busy || self.is_stirred[number];
         if !has_more {
             // A commit is only worth waking for if somebody waits for it.
@@ -273,12 +285,17 @@ impl ClusterWorld {
 
     /// Every node goes by tables as it should.
     fn look_at_tables(&mut self, now: Now) {
+        let mut first = None;
         for number in 0..self.nodes.len() {
             let Some(node) = &self.nodes[number] else { continue };
             if let Err(error @ NodeError::Cluster(_)) = node.core.health.take() {
                 panic!("node {number} ends at {now:?}: {error}");
             }
-            for gone in self.tables.look(number, &node.report, now) {
+            let before = self.tables.latest().map_or(0, |table| table.epoch);
+            let gone = self.tables.look(number, node, now);
+            first =
+                first.or((self.tables.latest().map_or(0, |table| table.epoch) > before).then_some(number));
+            for gone in gone {
                 let mut judge = self.judge.borrow_mut();
                 judge.node_lost(gone.place, gone.known);
                 // It may have got a host with all its pages, and never have asked it.
@@ -286,6 +303,9 @@ impl ClusterWorld {
                     judge.host_lost(host, gone.known);
                 }
             }
+        }
+        if self.plan.wrong == Some(Wrong::Council) {
+            self.forget_votes(first, now);
         }
     }
 }

@@ -1,14 +1,18 @@
 use crate::base::Now;
-use crate::engine::{ClusterReport, ClusterView};
+use crate::engine::ClusterView;
 use crate::farm::host_name;
+use crate::peer::Table;
+use crate::sim::cluster::node::ClusterNode;
 use crate::sim::web::PORT;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The tables that nodes were seen to go by, and what each told with them. Nodes are at places, and have numbers by the table.
 pub struct SeenTables {
-    /// The table of each epoch that any node was seen to go by: its nodes and who owns how much.
-    tables: BTreeMap<u64, ClusterView>,
+    /// The table of each epoch that any node was seen to go by.
+    tables: BTreeMap<u64, Arc<Table>>,
+    /// The same as it is told: its nodes and who owns how much.
+    views: BTreeMap<u64, ClusterView>,
     places: Vec<Place>,
     /// Nodes that are gone by the latest table, by their numbers.
     left: BTreeSet<u16>,
@@ -24,8 +28,8 @@ struct Place {
     /// What it last told of the table that it goes by, while it runs; and when that was seen.
     told: Option<Arc<ClusterView>>,
     at: Now,
-    /// The epoch that it was last seen to go by.
-    epoch: u64,
+    /// The table that it was last seen to go by, of this process or of one before it.
+    table: Option<Arc<Table>>,
 }
 
 /// A node whose disk is lost.
@@ -57,6 +61,7 @@ impl SeenTables {
     pub fn new(places: usize, hosts: u32) -> SeenTables {
         SeenTables {
             tables: BTreeMap::new(),
+            views: BTreeMap::new(),
             places: vec![Place::default(); places],
             left: BTreeSet::new(),
             host_owners: vec![0; hosts as usize],
@@ -66,6 +71,15 @@ impl SeenTables {
 
     pub fn number(&self, place: usize) -> u16 {
         self.places[place].number
+    }
+
+    /// The last of them.
+    pub fn latest(&self) -> Option<&ClusterView> {
+        self.views.values().next_back()
+    }
+
+    pub fn place_of(&self, number: u16) -> Option<usize> {
+        self.places.iter().position(|place| place.number == number)
     }
 
     pub fn told(&self, place: usize) -> Option<&Arc<ClusterView>> {
@@ -91,18 +105,21 @@ impl SeenTables {
     }
 
     /// Looks at what a node goes by: epochs only grow, and two tables of one epoch are equal. Tells who is gone by it.
-    pub fn look(&mut self, place: usize, report: &ClusterReport, now: Now) -> Vec<Gone> {
+    pub fn look(&mut self, place: usize, node: &ClusterNode, now: Now) -> Vec<Gone> {
+        if let Some(table) = node.peers().table() {
+            self.look_at_table(place, table);
+        }
+        let report = &node.report;
         let view = report.get();
         let here = &mut self.places[place];
         let is_known = here.told.as_ref().is_some_and(|known| Arc::ptr_eq(known, &view));
         if view.epoch == 0 || is_known {
             return Vec::new();
         }
-        assert!(view.epoch >= here.epoch, "the table of node {place} went back");
-        *here = Place { number: view.node, told: Some(view.clone()), at: now, epoch: view.epoch };
+        (here.number, here.told, here.at) = (view.node, Some(view.clone()), now);
         let mut view = ClusterView::clone(&view);
         let mut gone = Vec::new();
-        if self.tables.keys().next_back().is_none_or(|last| view.epoch >= *last) {
+        if self.views.keys().next_back().is_none_or(|last| view.epoch >= *last) {
             gone = self.look_who_left(&view);
             for (host, owner) in self.host_owners.iter_mut().enumerate() {
                 let url = format!("http://{}:{PORT}/", host_name(host as u32));
@@ -115,9 +132,26 @@ impl SeenTables {
         for node in &mut view.nodes {
             (node.linked, node.told) = (false, None);
         }
-        let first = self.tables.entry(view.epoch).or_insert_with(|| view.clone());
-        assert_eq!(*first, view, "two tables of epoch {}", view.epoch);
+        let first = self.views.entry(view.epoch).or_insert_with(|| view.clone());
+        assert_eq!(*first, view, "two views of epoch {}", view.epoch);
         gone
+    }
+
+    fn look_at_table(&mut self, place: usize, table: &Arc<Table>) {
+        let here = &mut self.places[place];
+        if here.table.as_ref().is_some_and(|known| Arc::ptr_eq(known, table)) {
+            return;
+        }
+        let (epoch, before) = (table.epoch(), here.table.as_ref().map_or(0, |table| table.epoch()));
+        assert!(epoch >= before, "the table of node {place} went back from epoch {before} to {epoch}");
+        here.table = Some(table.clone());
+        let first = self.tables.entry(epoch).or_insert_with(|| table.clone());
+        assert!(
+            first == table,
+            "two tables of epoch {epoch}: node {place} goes by {:?}, and another by {:?}",
+            table.nodes(),
+            first.nodes(),
+        );
     }
 
     /// Nodes that are gone since the table before, and what is known of them by who took them over.
@@ -131,8 +165,7 @@ impl SeenTables {
 
     fn gone(&self, number: u16, view: &ClusterView) -> Option<Gone> {
         let lost_disk = self.lost_disk(number);
-        let place = self.places.iter().position(|place| place.number == number);
-        let place = place.or(lost_disk.map(|lost| lost.place))?;
+        let place = self.place_of(number).or(lost_disk.map(|lost| lost.place))?;
         let (told, at) = match lost_disk {
             Some(lost) => (lost.told.as_ref(), lost.at),
             None => (self.places[place].told.as_ref(), self.places[place].at),
@@ -143,7 +176,7 @@ impl SeenTables {
 
     /// Up to when another node knows all that a node knew which is gone by this table: if it has both its copy and its partitions.
     fn known_of(&self, lost: u16, told: &ClusterView, at: Now, view: &ClusterView) -> Option<Now> {
-        let (_, before) = self.tables.range(..view.epoch).next_back()?;
+        let (_, before) = self.views.range(..view.epoch).next_back()?;
         let had = |view: &ClusterView, node: u16| {
             view.nodes.iter().find(|known| known.number == node).map_or(0, |known| known.partitions)
         };
