@@ -26,7 +26,7 @@ mod turning;
 mod web;
 mod world;
 
-pub use cluster::{CLUSTER_NODES_MAX, ClusterWrong, run_cluster};
+pub use cluster::{CLUSTER_IDLE_NODES_MAX, CLUSTER_NODES_MAX, ClusterWrong, run_cluster, run_idle};
 pub use feeds::{run_feeds, run_feeds_for};
 pub use master::run_master;
 pub use report::SimReport;

@@ -2,6 +2,7 @@ use super::cluster::ClusterBenchArgs;
 use super::crawl::CrawlBenchArgs;
 use super::extract::ExtractBenchArgs;
 use super::feeds::FeedsBenchArgs;
+use super::idle::IdleBenchArgs;
 use super::index::IndexBenchArgs;
 use super::long::LongArgs;
 use super::master::MasterBenchArgs;
@@ -46,6 +47,7 @@ enum BenchWhat {
     Master(MasterBenchArgs),
     Extract(ExtractBenchArgs),
     Cluster(ClusterBenchArgs),
+    Idle(IdleBenchArgs),
 }
 
 impl BenchArgs {
@@ -66,6 +68,7 @@ impl BenchArgs {
             Some(BenchWhat::Master(master)) => master.run(),
             Some(BenchWhat::Extract(extract)) => extract.run(),
             Some(BenchWhat::Cluster(cluster)) => cluster.run(),
+            Some(BenchWhat::Idle(idle)) => idle.run(),
         }
     }
 }

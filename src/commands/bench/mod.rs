@@ -21,6 +21,7 @@ mod extract_pages;
 mod farm_process;
 mod feeds;
 mod feeds_made;
+mod idle;
 mod index;
 mod long;
 mod master;

@@ -14,6 +14,8 @@ pub(super) struct Pipes {
     cuts: Vec<(usize, usize, Now)>,
     /// One way between two drivers takes up to this long.
     latency_us: u64,
+    /// Writes to connections, and their bytes.
+    carried: (u64, u64),
 }
 
 struct SimListener {
@@ -64,6 +66,7 @@ impl Default for Pipes {
             known: HashSet::new(),
             cuts: Vec::new(),
             latency_us: 1_000,
+            carried: (0, 0),
         }
     }
 }
@@ -97,6 +100,11 @@ impl SimNet {
         let now = self.now;
         self.pipes.cuts.retain(|&(_, _, until)| until > now);
         self.pipes.cuts.push((a, b, until));
+    }
+
+    /// What connections between drivers carried so far: writes, and bytes.
+    pub fn carried(&self) -> (u64, u64) {
+        self.pipes.carried
     }
 
     /// One way between two drivers takes up to this long from now on.
@@ -288,6 +296,8 @@ impl SimNet {
         assert!(!pipe.ends[side].finished, "it said that it sends no more");
         let other = &mut pipe.ends[1 - side];
         other.unread += bytes.len();
+        self.pipes.carried.0 += 1;
+        self.pipes.carried.1 += bytes.len() as u64;
         let fits = other.unread <= WINDOW;
         let first_us = self.rng.below(self.pipes.latency_us);
         self.in_pieces(first_us, &bytes, |net, after_us, piece| {

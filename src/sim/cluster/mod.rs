@@ -18,6 +18,6 @@ mod plan;
 mod world;
 mod wrong;
 
-pub use plan::NODES_MAX as CLUSTER_NODES_MAX;
-pub use world::run_cluster;
+pub use plan::{IDLE_NODES_MAX as CLUSTER_IDLE_NODES_MAX, NODES_MAX as CLUSTER_NODES_MAX};
+pub use world::{run_cluster, run_idle};
 pub use wrong::Wrong as ClusterWrong;

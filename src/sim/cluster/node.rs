@@ -1,5 +1,5 @@
 use super::etcd::SimEtcd;
-use super::plan::{ClusterPlan, NODES_MAX};
+use super::plan::ClusterPlan;
 use super::wrong::Wrong;
 use crate::base::{Now, Rng};
 use crate::config::Rate;
@@ -17,7 +17,11 @@ use std::rc::Rc;
 
 /// Each node has a driver for its links and two for its shards.
 const DRIVERS_PER_NODE: usize = 3;
-pub const DRIVERS: usize = DRIVERS_PER_NODE * NODES_MAX;
+
+/// Drivers of so many nodes.
+pub fn drivers_of(nodes: usize) -> usize {
+    DRIVERS_PER_NODE * nodes
+}
 
 pub fn links_of(node: usize) -> usize {
     DRIVERS_PER_NODE * node
@@ -32,6 +36,7 @@ fn address_of(node: usize) -> String {
     format!("10.0.1.{}:7174", 1 + node)
 }
 
+/// Two to each of a few nodes; of many, there are as many more.
 const LINKS_MAX: usize = 64;
 
 /// A node that runs. It is killed by dropping it.
@@ -44,8 +49,10 @@ pub struct ClusterNode {
     driver: usize,
 }
 
-/// The keeper of a node, among its actors.
+/// Actors of a node, by their seats.
+pub const PEERS: usize = 2;
 pub const KEEPER: usize = 4;
+pub const LINKS: usize = 5;
 /// The first of them are woken by bells, which do not ring here.
 pub const WOKEN: usize = 3;
 
@@ -150,7 +157,7 @@ impl Surroundings<'_> {
         let first = links_of(number);
         let seed = plan.web.seed.wrapping_mul(1_000).wrapping_add(self.starts);
         let links = |config, owner, health: &Health| {
-            let driver = self.driver(first, LINKS_MAX);
+            let driver = self.driver(first, LINKS_MAX.max(4 * plan.nodes));
             let made = Links::new(driver, config, (silent(), owner), health.notices().clone(), seed);
             let (links, port, _) = made.expect("the address is free");
             Ok((port, links))

@@ -85,6 +85,8 @@ pub enum Misfortune {
 }
 
 pub const NODES_MAX: usize = 7;
+/// Of nodes that do nothing.
+pub const IDLE_NODES_MAX: usize = 250;
 
 const KINDS: [Misfortune; 5] =
     [Misfortune::Cut, Misfortune::Delay, Misfortune::Reset, Misfortune::Kill, Misfortune::Stall];
@@ -207,6 +209,28 @@ impl ClusterPlan {
             clocks,
             drain_at,
             wrong,
+        }
+    }
+
+    /// Nodes that are started one after the other and are left alone, with the settings that nodes have.
+    pub fn idle(nodes: usize) -> ClusterPlan {
+        let drawn = ClusterPlan::from_seed(0, 2..=2, None);
+        let start = |number: usize| Now::ZERO.plus_ms(500 * number as u64);
+        let until = start(nodes).plus_ms(10_000);
+        ClusterPlan {
+            nodes,
+            shards: 1,
+            spread: Spread::Domain,
+            takeover_us: Some(300_000_000),
+            copies: true,
+            etcd: None,
+            lose_at: None,
+            starts: (0..nodes).map(start).collect(),
+            typed: Vec::new(),
+            faults: Misfortunes { every_ms: 0, until, weights: Vec::new() },
+            clocks: vec![(SimClock::TRUE, Wall { unix_ms_at_zero: DAY_MS }); nodes],
+            drain_at: None,
+            ..drawn
         }
     }
 }

@@ -2,14 +2,17 @@
 
 mod ending;
 mod forgetting;
+mod idle;
 mod misfortunes;
 mod tables;
 mod typing;
 
+pub use idle::run_idle;
+
 use super::claims::Claims;
 use super::etcd::SimEtcd;
 use super::judge::ClusterJudge;
-use super::node::{ClusterNode, DRIVERS, KEEPER, Surroundings, WOKEN};
+use super::node::{ClusterNode, KEEPER, PEERS, Surroundings, WOKEN, drivers_of};
 use super::plan::ClusterPlan;
 use super::wrong::Wrong;
 use crate::base::{Now, Rng};
@@ -21,6 +24,7 @@ use crate::sim::report::SimReport;
 use crate::sim::turning::{DataFolder, is_due};
 use crate::sim::web::{MisbehavingWeb, PORT, addresses_of};
 use forgetting::Forgetting;
+use idle::Meter;
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
@@ -69,6 +73,8 @@ struct ClusterWorld {
     is_ready: bool,
     rng: Rng,
     report: SimReport,
+    /// While it is measured what nodes cost.
+    meter: Option<Meter>,
 }
 
 /// A run that works without time passing has hung.
@@ -78,7 +84,7 @@ const STEPS_PER_INSTANT_MAX: u32 = 10_000;
 /// With something that is wrong on purpose it may be found or not.
 pub fn run_cluster(seed: u64, nodes: RangeInclusive<usize>, wrong: Option<Wrong>) -> SimReport {
     let mut world = ClusterWorld::new(ClusterPlan::from_seed(seed, nodes, wrong));
-    world.run();
+    world.run(ClusterWorld::is_over);
     world.judge_the_end();
     world.report
 }
@@ -88,7 +94,7 @@ impl ClusterWorld {
         let site = Rc::new(Site::new(plan.web.site.clone()).expect("plans are valid"));
         let judge = Rc::new(RefCell::new(ClusterJudge::new(&plan)));
         let web = MisbehavingWeb::new(&plan.web, site, judge.clone());
-        let net = SimNet::new(plan.web.seed, DRIVERS, Box::new(web));
+        let net = SimNet::new(plan.web.seed, drivers_of(plan.nodes), Box::new(web));
         let mut hosts = String::new();
         for host in 0..plan.web.site.hosts {
             for ip in addresses_of(&plan.web, host) {
@@ -126,12 +132,14 @@ impl ClusterWorld {
             is_ready: false,
             rng,
             report: SimReport::default(),
+            meter: None,
             plan,
         }
     }
 
-    /// Lets every actor that has something to do turn, in an order drawn anew each time, and time pass when none has.
-    fn run(&mut self) {
+    /// Lets every actor that has something to do turn, in an order drawn anew each time, and time pass when none has, until
+    /// it is over.
+    fn run(&mut self, is_over: impl Fn(&mut ClusterWorld, Now) -> bool) {
         let mut steps_of_instant = 0;
         loop {
             self.report.steps += 1;
@@ -153,7 +161,7 @@ impl ClusterWorld {
                 continue;
             }
             self.look_at_tables(now);
-            if self.is_over(now) {
+            if is_over(self, now) {
                 return;
             }
             let next = self.next_event(now);
@@ -192,7 +200,13 @@ impl ClusterWorld {
             if !is_woken && !has_more && !is_due(*actor, *driver, &self.net.borrow(), here) {
                 continue;
             }
+            if let Some(meter) = &mut self.meter {
+                meter.begins();
+            }
             let turned = actor.turn(here);
+            if let Some(meter) = &mut self.meter {
+                meter.ended(n);
+            }
             match turned {
                 _ if report.get().taken_over => {
                     self.begin_anew(number, now);
@@ -210,7 +224,7 @@ impl ClusterWorld {
             self.busy[number] |= u32::from(turned == Turned::Busy) << n;
             self.is_stirred[number] |= is_busy || !is_woken;
             busy |= is_busy;
-            let is_asleep = !is_busy && driver.is_none() && (n == 2 || n > KEEPER);
+            let is_asleep = !is_busy && driver.is_none() && (n == PEERS || n > KEEPER);
             if let Some(due) = actor.next_due().filter(|due| is_asleep && *due <= here) {
                 panic!("actor {n} of node {number} has nothing to do at {here:?}, and is due since {due:?}");
             }
