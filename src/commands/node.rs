@@ -232,11 +232,14 @@ pub(super) fn begin_anew() -> Failure {
 fn rules_of(config: &Config) -> u64 {
     let (crawl, queues, spider) = (&config.crawl, &config.url_server, &config.spider);
     let rules = format!(
-        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {} {}",
+        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {} {}",
         crawl.scope,
         crawl.depth,
         queues.req_host_concurrent,
         queues.req_host_per_sec,
+        queues.req_ip_concurrent,
+        queues.req_ip_per_sec,
+        queues.delay_factor,
         spider.user_agent,
         config.doc_index.allow.texts(),
         config.doc_index.deny.texts(),

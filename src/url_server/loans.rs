@@ -22,6 +22,7 @@ pub(super) struct Loans {
     pub addresses: LoanTable,
     /// Of hosts, if they are lent.
     pub hosts: Option<LoanTable>,
+    wants_from: u64,
     wall: Wall,
 }
 
@@ -114,7 +115,7 @@ const _: () =
 impl Loans {
     /// Without a right, and with nothing lent.
     pub fn new(wall: Wall) -> Loans {
-        Loans { right_until: Now::ZERO, addresses: LoanTable::default(), hosts: None, wall }
+        Loans { right_until: Now::ZERO, addresses: LoanTable::default(), hosts: None, wants_from: 0, wall }
     }
 
     /// Sets the end of the right. True if it was over and is not.
@@ -289,10 +290,21 @@ impl UrlServer {
         self
     }
 
+    /// Wants are numbered from there on: none has the number of one that another process of this shard said.
+    #[must_use]
+    pub fn with_wants_from(mut self, number: u64) -> UrlServer {
+        if let Some(loans) = self.readiness.loans_mut() {
+            loans.wants_from = number;
+            loans.addresses.wants = number;
+        }
+        self
+    }
+
     /// From now on nothing is handed out for a host either that is not lent to it. Nothing may have been handed out before.
     pub fn lend_hosts(&mut self) {
         if let Some(loans) = self.readiness.loans_mut() {
-            loans.hosts.get_or_insert_default();
+            let wants = loans.wants_from;
+            loans.hosts.get_or_insert_with(|| LoanTable { wants, ..LoanTable::default() });
         }
     }
 
@@ -326,7 +338,7 @@ impl UrlServer {
     }
 
     /// A host looks again whether it is lent.
-    fn wake_lent(&mut self, slot: u32, now: Now) {
+    pub(super) fn wake_lent(&mut self, slot: u32, now: Now) {
         if self.hosts[slot].waits_in() == WaitsIn::Loan {
             self.hosts[slot].leave(WaitsIn::Loan);
         }

@@ -39,6 +39,8 @@ pub(super) enum Timer {
     Loan(u32),
     /// The turn of a host at this address comes soon.
     Ahead(u32),
+    /// The loan of a host may be over.
+    HostLoan(u32),
 }
 
 /// Hosts that are brought into the cache together.
@@ -194,6 +196,7 @@ impl Readiness {
     #[must_use]
     pub fn settle(&mut self, hosts: &mut Hosts, slot: u32, now: Now) -> bool {
         if hosts[slot].waits_in() != WaitsIn::Rest {
+            self.give_if_far(hosts, slot, now);
             return false;
         }
         let host_rules = self.host_rules(slot);
@@ -214,10 +217,8 @@ impl Readiness {
         if due > now {
             host.enter(WaitsIn::Timer);
             self.pauses.insert(due, slot);
-            let (address, open) = (host.address(), host.open());
-            if due > now.plus_us(FAR_US) && open == 0 {
-                self.give_host(hosts, slot, now);
-            }
+            let address = host.address();
+            self.give_if_far(hosts, slot, now);
             if self.is_host_lent(hosts, slot, now) {
                 self.expect_turn(hosts, address, due, now);
             }
@@ -314,6 +315,7 @@ impl Readiness {
     pub fn lend_host(&mut self, hosts: &mut Hosts, slot: u32, lent: &Lent<'_>, told: Option<Pace>, now: Now) {
         let of_hosts = self.loans.as_mut().and_then(|loans| loans.hosts.as_mut());
         if let Some(turn) = of_hosts.and_then(|of_hosts| of_hosts.lend(slot, lent, now)) {
+            self.timers.insert(lent.until, Timer::HostLoan(slot));
             take_pace(&mut hosts[slot].pace, turn, told, lent.due);
         }
     }
@@ -339,6 +341,31 @@ impl Readiness {
             loans.want(slot, key, now);
         }
         hosts[slot].enter(WaitsIn::Loan);
+    }
+
+    /// Gives a host back whose turn is far away, or of which a part is lent and that has a pause by now: others are to know.
+    fn give_if_far(&mut self, hosts: &Hosts, slot: u32, now: Now) {
+        let host = &hosts[slot];
+        if self.host_loans().is_some()
+            && host.waits_in() == WaitsIn::Timer
+            && host.open() == 0
+            && (host.pace.due() > now.plus_us(FAR_US) || self.is_host_part_paused(hosts, slot))
+        {
+            self.give_host(hosts, slot, now);
+        }
+    }
+
+    /// The end of a loan has come: a host that was not lent again is given back, wherever it waits. True if it is to be looked at
+    /// again.
+    pub fn host_loan_due(&mut self, hosts: &Hosts, slot: u32, now: Now) -> bool {
+        if hosts[slot].open() > 0 || !self.host_loans().is_some_and(|loans| loans.is_over(slot, now)) {
+            return false;
+        }
+        let waits = hosts[slot].waits_in() == WaitsIn::Loan;
+        if !waits {
+            self.give_host(hosts, slot, now);
+        }
+        waits
     }
 
     /// Gives a host back, at which nothing is open.

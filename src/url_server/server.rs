@@ -262,6 +262,11 @@ impl UrlServer {
                     self.place_waiting_hosts(now);
                 }
                 Timer::Loan(address) => self.readiness.loan_due(&mut self.hosts, address, now),
+                Timer::HostLoan(slot) => {
+                    if self.readiness.host_loan_due(&self.hosts, slot, now) {
+                        self.wake_lent(slot, now);
+                    }
+                }
                 Timer::Ahead(address) => self.readiness.ahead_due(&self.hosts, address, now),
             }
         }

@@ -115,7 +115,6 @@ fn a_node_that_asks_too_often_is_seen() {
 #[test]
 fn clocks_that_differ_too_much_are_seen() {
     is_found("clocks", "6", &["rights overlap"]);
-    is_found("clocks", "2", &["tickets overlap"]);
 }
 
 #[test]
@@ -125,7 +124,7 @@ fn an_address_that_is_lent_twice_is_seen() {
 
 #[test]
 fn an_index_that_is_lost_is_seen() {
-    is_found("index", "0", &["once more", "never found", "nobody knows it"]);
+    is_found("index", "0", &["once more", "never found", "nobody knows it", "was not told"]);
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub(super) struct ClusterBenchArgs {
     #[arg(long, value_name = "N", default_value_t = 300)]
     hosts: u32,
     /// Pages of a host
-    #[arg(long, value_name = "N", default_value_t = 200)]
+    #[arg(long, value_name = "N", default_value_t = 400)]
     pages: u32,
     #[arg(long, value_name = "BYTES", default_value_t = 10_000, value_parser = size::<u32>)]
     page_bytes: u32,

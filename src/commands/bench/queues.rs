@@ -5,7 +5,9 @@ use crate::commands::shared::{Failure, print};
 use crate::proto::job::{Candidate, Job, Provenance};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
-use crate::url_server::{Acquired, Niceness, OrderKind, Report, Robotstxt, UrlServer, UrlServerConfig};
+use crate::url_server::{
+    Acquired, Lent, LoanWord, Niceness, OrderKind, Report, Robotstxt, UrlServer, UrlServerConfig,
+};
 use clap::Args;
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -33,6 +35,9 @@ pub(super) struct QueuesArgs {
     /// Decisions to measure
     #[arg(long, value_name = "N", default_value_t = 3_000_000)]
     decisions: u64,
+    /// Measure it once more as a node of a cluster does it, which has to have a right and the address's ticket
+    #[arg(long)]
+    cluster: bool,
     #[arg(long)]
     json: bool,
 }
@@ -60,6 +65,9 @@ struct BenchQueuesReport {
     large: QueuesReport,
     /// Median cost of a decision with many hosts over that with few.
     ratio: f64,
+    /// With a right and tickets, and its median cost over that of many hosts without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<(QueuesReport, f64)>,
 }
 
 const HOSTS_SMALL: u32 = 1_000;
@@ -72,10 +80,15 @@ impl QueuesArgs {
             ));
         }
         let per_host = self.urls / u64::from(self.hosts);
-        let measure = |hosts| measure(hosts, per_host, self.hosts_per_ip, self.decisions);
-        let small = measure(HOSTS_SMALL.min(self.hosts))?;
-        let large = measure(self.hosts)?;
-        let report = BenchQueuesReport { ratio: large.median_ns / small.median_ns, small, large };
+        let measure = |hosts, is_lent| measure((hosts, self.hosts_per_ip), per_host, self.decisions, is_lent);
+        let small = measure(HOSTS_SMALL.min(self.hosts), false)?;
+        let large = measure(self.hosts, false)?;
+        let lent = self.cluster.then(|| measure(self.hosts, true)).transpose()?;
+        let cluster = lent.map(|lent| {
+            let ratio = lent.median_ns / large.median_ns;
+            (lent, ratio)
+        });
+        let report = BenchQueuesReport { ratio: large.median_ns / small.median_ns, small, large, cluster };
         print(&if self.json { serde_json::to_string_pretty(&report)? + "\n" } else { report.text() })
     }
 }
@@ -85,7 +98,8 @@ impl BenchQueuesReport {
         let mut text = String::from(
             "     hosts        urls  median ns  p99 ns    mean ns (timers too)  bytes/waiting host  bytes/url\n",
         );
-        for row in [&self.small, &self.large] {
+        let lent = self.cluster.as_ref().map(|(lent, _)| lent);
+        for row in [&self.small, &self.large].into_iter().chain(lent) {
             let QueuesReport {
                 hosts,
                 urls,
@@ -101,7 +115,11 @@ impl BenchQueuesReport {
             );
         }
         let (few, times) = (self.small.hosts, self.large.hosts / self.small.hosts);
-        text + &format!("\nacquire + release, {times} times over {few}: {:.2} x\n", self.ratio)
+        text += &format!("\nacquire + release, {times} times over {few}: {:.2} x\n", self.ratio);
+        if let Some((_, ratio)) = &self.cluster {
+            text += &format!("with a right and tickets (the last row) over without: {ratio:.2} x\n");
+        }
+        text
     }
 }
 
@@ -116,7 +134,26 @@ fn job(hosts: u32, hosts_per_ip: u32, number: u64) -> Job {
     Job::at(ip, Candidate { provenance: Provenance::link(1), ..Candidate::seed(number as u32, url) })
 }
 
-fn measure(hosts: u32, per_host: u64, hosts_per_ip: u32, decisions: u64) -> Result<QueuesReport, Failure> {
+/// Lends whatever is wanted, for ever.
+fn lend_all(server: &mut UrlServer, now: Now) {
+    let mut words = server.take_loan_words();
+    while !words.is_empty() {
+        for word in words {
+            if let LoanWord::Want { key, want } = word {
+                let lent = Lent { key: &key, want, due: now, until: Now::NEVER, part: None, line: "" };
+                server.lend(&lent, now);
+            }
+        }
+        words = server.take_loan_words();
+    }
+}
+
+fn measure(
+    (hosts, hosts_per_ip): (u32, u32),
+    per_host: u64,
+    decisions: u64,
+    is_lent: bool,
+) -> Result<QueuesReport, Failure> {
     let config = UrlServerConfig {
         queue_count: hosts as usize,
         queue_len: 256,
@@ -132,12 +169,17 @@ fn measure(hosts: u32, per_host: u64, hosts_per_ip: u32, decisions: u64) -> Resu
     };
     let resident_before = resident_bytes()?;
     let mut server = UrlServer::new(config, Now::ZERO);
+    if is_lent {
+        server = server.with_loans();
+        server.set_right(Now::NEVER, Now::ZERO);
+    }
     let mut now = Now::ZERO;
     // One URL for each host, and its robots rules, spread over a second as they would be in a crawl.
     let mut robots = 0;
     for number in 0..u64::from(hosts) {
         now = Now::from_us(number);
         server.admit(job(hosts, hosts_per_ip, number), now);
+        lend_all(&mut server, now);
         robots += serve(&mut server, now);
         // What must outlive the process goes to a journal; here there is none.
         server.take_journal();
@@ -145,6 +187,7 @@ fn measure(hosts: u32, per_host: u64, hosts_per_ip: u32, decisions: u64) -> Resu
     while robots < u64::from(hosts) {
         now = now.max(server.next_due().unwrap_or(now));
         robots += serve(&mut server, now);
+        lend_all(&mut server, now);
     }
     let resident_hosts = resident_bytes()?;
     for number in u64::from(hosts)..u64::from(hosts) * per_host {
@@ -178,6 +221,7 @@ fn measure(hosts: u32, per_host: u64, hosts_per_ip: u32, decisions: u64) -> Resu
         for job in again.drain(..) {
             server.admit(job, now);
         }
+        lend_all(&mut server, now);
     }
     Ok(QueuesReport {
         hosts,

@@ -27,10 +27,12 @@ pub(crate) fn answer(provider: &mut Provider, ask: PeerAsk, now_s: u32) -> (Peer
             let set = provider.index_mut().set_share(share);
             if let Ok(Ok(())) = set {
                 let index = provider.index();
-                news.opened = match is_of_many && index.leaving().is_none() {
+                news.opened = match (is_of_many, index.leaving().is_none()) {
                     // What has left was a part of its hosts.
-                    true => index.origins().map(Box::from).collect(),
-                    false => index.origins_in(&gained).map(Box::from).collect(),
+                    (true, true) => index.origins().map(Box::from).collect(),
+                    // They are opened by what ends it.
+                    (true, false) => Vec::new(),
+                    (false, _) => index.origins_in(&gained).map(Box::from).collect(),
                 };
             }
             PeerTold::Shared(set.map_err(|cause| cause.to_string()))

@@ -149,8 +149,8 @@ impl Queues {
     /// Those of a node of a cluster: nothing is asked that is not lent.
     #[must_use]
     pub(crate) fn with_loans(self, loans: Arc<LoanDesk>) -> Queues {
-        loans.say(self.shard, [ShardSaid::Begins].into_iter());
-        Queues { url_server: self.url_server.with_loans(), loans: Some(loans), ..self }
+        let first = loans.begin(self.shard);
+        Queues { url_server: self.url_server.with_loans().with_wants_from(first), loans: Some(loans), ..self }
     }
 
     /// Takes what is lent, and the right as it stands.

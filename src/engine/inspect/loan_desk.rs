@@ -16,6 +16,8 @@ pub struct LoanDesk {
     right_until: AtomicU64,
     /// Whether hosts are lent, too.
     lends_hosts: AtomicBool,
+    /// How often a shard began.
+    begun: AtomicU64,
 }
 
 /// What is to be told to one shard.
@@ -55,6 +57,7 @@ impl LoanDesk {
             shards: bells.into_iter().map(counter).collect(),
             right_until: AtomicU64::new(0),
             lends_hosts: AtomicBool::new(false),
+            begun: AtomicU64::new(0),
         }
     }
 
@@ -64,6 +67,14 @@ impl LoanDesk {
     }
 
     // For shards ------------------------------------------------------------------------------------------
+
+    /// A shard begins, perhaps anew. The number that its wants are above.
+    pub fn begin(&self, shard: usize) -> u64 {
+        // What was for the one before it is not for this one.
+        drop(self.take_lent(shard));
+        self.say(shard, [ShardSaid::Begins].into_iter());
+        self.begun.fetch_add(1, Ordering::Relaxed) << 32
+    }
 
     pub fn say(&self, shard: usize, said: impl Iterator<Item = ShardSaid>) {
         let mut all = self.said.lock().unwrap_or_else(PoisonError::into_inner);

@@ -40,12 +40,19 @@ pub(super) struct NodeStanding {
     pub copied: u64,
 }
 
-/// From round to round.
+/// From round to round of a few nodes.
 const ROUND_US: u64 = 1_000_000;
-/// A round that has not ended by then waits for somebody.
-const HELD_UP_US: u64 = 2 * ROUND_US;
-/// What a round told is too old after this.
-const STALE_US: u64 = 5 * ROUND_US;
+/// So many are asked in that time: with more of them a round takes longer, so that what a node says and hears does not grow.
+const ASKED: u64 = 10;
+/// A round that has not ended after so many times its time waits for somebody.
+const HELD_UP: u64 = 2;
+/// What a round told is too old after so many.
+const STALE: u64 = 5;
+
+/// From one round of so many nodes to the next.
+fn round_us(nodes: u64) -> u64 {
+    ROUND_US * nodes.div_ceil(ASKED).max(1)
+}
 
 impl Rounds {
     pub fn new(node: u16) -> Rounds {
@@ -73,7 +80,11 @@ impl Rounds {
 
     /// Whether all was done everywhere a moment ago. While a node does not answer, nobody knows.
     pub fn is_quiet(&self) -> bool {
-        self.quiet.is_quiet() && self.now.since_us(self.true_at) < STALE_US
+        self.quiet.is_quiet() && self.now.since_us(self.true_at) < STALE * self.round_us()
+    }
+
+    fn round_us(&self) -> u64 {
+        round_us(self.quiet.asked().count() as u64)
     }
 
     /// The round that is under way.
@@ -120,14 +131,14 @@ impl Rounds {
     ) {
         self.now = now;
         if now >= self.ask_at {
-            self.ask_at = now.plus_us(ROUND_US);
+            self.ask_at = now.plus_us(self.round_us());
             let round = self.quiet.round();
             if self.asked.0 != round {
                 self.asked = (round, now);
             }
             // While one of them does not answer no round ends; the others are asked all the same, so that what is said of them is
             // of now.
-            let is_held_up = now.since_us(self.asked.1) >= HELD_UP_US;
+            let is_held_up = now.since_us(self.asked.1) >= HELD_UP * self.round_us();
             let asked: Vec<u16> = match is_held_up {
                 true => self.quiet.asked().collect(),
                 false => self.quiet.missing().collect(),
@@ -197,5 +208,20 @@ impl Rounds {
             right_left_ms: here.right_left_ms,
             pages: stats.success,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::PEER_NODES_MAX;
+
+    #[test]
+    fn no_node_asks_more_than_a_few_others_a_second() {
+        for nodes in 0..=PEER_NODES_MAX as u64 {
+            let us = round_us(nodes);
+            assert!(us >= ROUND_US && nodes * ROUND_US <= ASKED * us, "{nodes}");
+        }
+        assert_eq!([1, 10, 11, 100].map(round_us), [1, 1, 2, 10].map(|times| times * ROUND_US));
     }
 }

@@ -147,7 +147,7 @@ impl Current {
         let comes = |line: &&str| {
             let Some(told) = line.strip_prefix("pace ") else { return true };
             let origin = told.split(' ').next().unwrap_or("");
-            self.partitions.contains(&self.share.partition_of(origin))
+            self.share.has_some_in(origin, &self.partitions)
         };
         nice.lines().filter(comes).flat_map(|line| [line, "\n"]).collect()
     }

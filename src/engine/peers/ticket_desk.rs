@@ -191,29 +191,40 @@ impl TicketDesk {
                     // What it sent last is not known.
                     for key in keys {
                         self.tickets.sent(&key, now);
-                        self.give_back(share, key, 0, "", now);
+                        self.give_back(share, &key, None, now);
                     }
                 }
                 ShardSaid::Word(LoanWord::Want { key, want }) => {
                     self.wanted.insert(key.clone(), (shard, want));
                     self.lend(&key, "", now);
                 }
+                ShardSaid::Word(LoanWord::Idle { key, .. })
+                    if self.wanted.get(&key).is_some_and(|(of, _)| *of != shard) =>
+                {
+                    // Another shard has its host since, and wants it.
+                }
                 ShardSaid::Word(LoanWord::Idle { key, sent_ago_us, pause_us, line }) => {
                     if let Some(ago_us) = sent_ago_us {
                         self.tickets.sent(&key, Now::from_us(now.us().saturating_sub(ago_us)));
                     }
-                    self.give_back(share, key, pause_us, &line, now);
+                    let line = self.calendar.to_travel(&line, now).into_bytes().into();
+                    self.give_back(share, &key, Some((pause_us, line)), now);
                 }
             }
         }
     }
 
-    fn give_back(&mut self, share: Option<&Share>, key: TicketKey, pause_us: u64, line: &str, now: Now) {
-        self.wanted.remove(&key);
-        let line = self.calendar.to_travel(line, now).into_bytes().into();
+    fn give_back(
+        &mut self,
+        share: Option<&Share>,
+        key: &TicketKey,
+        owed: Option<(u64, Box<[u8]>)>,
+        now: Now,
+    ) {
+        self.wanted.remove(key);
         // Without a share nothing was ever granted.
-        if let (Some(back), Some(share)) = (self.tickets.back(&key, pause_us, line, now), share) {
-            let keeper = self.keeper_of(share, &key).0;
+        if let (Some(back), Some(share)) = (self.tickets.back(key, owed, now), share) {
+            let keeper = self.keeper_of(share, key).0;
             self.bring_back(keeper, back, now);
         }
     }

@@ -221,7 +221,7 @@ impl World {
         let is_over = holder.tickets.window(&KEY, now).is_none() && holder.until > 0;
         if holder.busy && is_over && !is_open {
             // Its time is over, and others may wait.
-            if let Some(back) = holder.tickets.back(&KEY, self.pause_us, Box::default(), now) {
+            if let Some(back) = holder.tickets.back(&KEY, Some((self.pause_us, Box::default())), now) {
                 self.travel(|| Event::Back(at, back.clone()));
             }
         }
@@ -241,7 +241,9 @@ impl World {
             if let Some(want) = holder.tickets.want(&KEY, now) {
                 self.travel(|| Event::Want(at, want.clone()));
             }
-        } else if !is_open && let Some(back) = holder.tickets.back(&KEY, self.pause_us, Box::default(), now) {
+        } else if !is_open
+            && let Some(back) = holder.tickets.back(&KEY, Some((self.pause_us, Box::default())), now)
+        {
             self.travel(|| Event::Back(at, back.clone()));
         }
         self.judge(at);
@@ -385,6 +387,43 @@ fn whoever_shares_gets_as_much_as_the_others() {
     let grant = granted(keeper.want(4, want, partition(5), Now::NEVER, at(36)));
     assert_eq!((grant.slots, &*grant.line, grant.pause_us), (ALL_SLOTS, &b"x"[..], 9 * S));
     assert!(grant.due_in_us > 7 * S, "{}", grant.due_in_us);
+}
+
+#[test]
+fn a_part_is_not_renewed_once_there_is_a_pause_and_who_withdraws_is_not_waited_for() {
+    let mut keeper = Keeper::fresh(Lending { in_parts: true, ..lending(8, 0) });
+    keeper.set_spread(true);
+    let mut asks = 0;
+    let mut ask = |keeper: &mut Keeper<u32>, node, now: Now| {
+        asks += 1;
+        let want = Want { key: KEY, ask: asks, renews: true };
+        match keeper.want(node, want, partition(5), Now::NEVER, now) {
+            Said::Grant(grant) => Some((grant.slots, grant.line)),
+            Said::Wait(_) => None,
+        }
+    };
+    let back = |line: &[u8], pause_us| {
+        let (ask, sent_ago_us, line) = (u64::MAX, Some(0), line.into());
+        Back { key: KEY, ask, sent_ago_us, pause_us, line }
+    };
+    assert_eq!(ask(&mut keeper, 1, at(1)), Some((8, Box::default())));
+    assert_eq!(ask(&mut keeper, 2, at(1)), None);
+    keeper.back(1, back(b"", 0), at(2));
+    assert_eq!(ask(&mut keeper, 1, at(2)), None);
+    for node in [2, 1] {
+        assert_eq!(ask(&mut keeper, node, at(3)), Some((4, Box::default())));
+    }
+    keeper.back(1, back(b"x", 9 * S), at(4));
+    assert_eq!(ask(&mut keeper, 2, at(8)), None, "it would not know of the pause");
+    keeper.back(2, back(b"y", 0), at(9));
+    // Both have waited, and one of them does not any more.
+    assert_eq!(ask(&mut keeper, 3, at(9)), Some((ALL_SLOTS, b"xy"[..].into())), "what both say holds");
+    assert_eq!(ask(&mut keeper, 1, at(10)), None);
+    assert_eq!(ask(&mut keeper, 2, at(10)), None);
+    keeper.back(3, back(b"", 0), at(11));
+    assert_eq!(ask(&mut keeper, 2, at(12)), None, "the other one came before");
+    keeper.back(1, back(b"", 0), at(12));
+    assert_eq!(ask(&mut keeper, 2, at(19)), Some((8, Box::default())), "the pause is over, and known to be");
 }
 
 fn found(kept: fn(u64) -> u64) -> Option<u64> {
@@ -544,13 +583,13 @@ fn a_ticket_counts_from_the_sending_and_one_that_is_not_wanted_goes_back() {
     assert_eq!(tickets.ending(at(33)).count(), 1);
     let renewal = tickets.want(&KEY, at(33)).unwrap();
     assert!(renewal.renews);
-    let back = tickets.back(&KEY, S, Box::default(), at(34)).unwrap();
+    let back = tickets.back(&KEY, Some((S, Box::default())), at(34)).unwrap();
     assert_eq!((back.ask, back.sent_ago_us), (renewal.ask, Some(14 * S)));
     let late = tickets.granted(&grant(renewal.ask, 0), at(35)).unwrap();
     assert_eq!((late.ask, late.sent_ago_us), (renewal.ask, Some(0)), "the first BACK may be lost");
     assert!(!tickets.may_send(&KEY, at(35)));
     let unheard = tickets.want(&KEY, at(36)).unwrap();
-    let back = tickets.back(&KEY, S, Box::default(), at(37)).unwrap();
+    let back = tickets.back(&KEY, None, at(37)).unwrap();
     assert_eq!((back.ask, back.sent_ago_us), (unheard.ask, Some(0)), "it ends what was lent before, too");
 }
 

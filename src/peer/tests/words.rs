@@ -84,7 +84,7 @@ fn tickets_are_lent_and_given_back_by_words() {
     assert!(keys.iter().all(|key| tickets.may_send(key, due) && !tickets.may_send(key, now)));
     tickets.sent(&keys[0], due);
     let line = || Box::from(*b"not before noon");
-    let backs = keys.iter().filter_map(|key| tickets.back(key, 9_000_000, line(), due)).collect();
+    let backs = keys.iter().filter_map(|key| tickets.back(key, Some((9_000_000, line())), due)).collect();
     travels(&PeerWord::Back(backs), |word| {
         let PeerWord::Back(backs) = word else { panic!("{word:?}") };
         backs.iter().for_each(|back| keeper.back(1, back.clone(), due));

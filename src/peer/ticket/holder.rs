@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// An answer that has not come for so long is asked for again.
 const AGAIN_US: u64 = 2_000_000;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Ticket {
     /// The ask that is not answered yet, and when it was sent.
     asked: Option<(u64, Now)>,
@@ -21,7 +21,9 @@ struct Ticket {
     for_us: u64,
     slots: u16,
     sent: Option<Now>,
+    /// What was told with it.
     pause_us: u64,
+    line: Box<[u8]>,
 }
 
 /// The tickets that a node has and wants.
@@ -49,6 +51,7 @@ impl<K: Clone + Ord> Tickets<K> {
             slots: ALL_SLOTS,
             sent: None,
             pause_us: 0,
+            line: Box::default(),
         };
         if self.held.len() >= TICKETS_KEPT_MAX && !self.held.contains_key(key) {
             return None;
@@ -86,6 +89,7 @@ impl<K: Clone + Ord> Tickets<K> {
         ticket.slots = grant.slots;
         ticket.until = ticket.until.max(sent.plus_us(ticket.for_us));
         ticket.pause_us = grant.pause_us;
+        ticket.line.clone_from(&grant.line);
         None
     }
 
@@ -126,16 +130,14 @@ impl<K: Clone + Ord> Tickets<K> {
         }
     }
 
-    /// Gives a ticket back, or does not want it any more. Nothing may be open. `line` is what the address is owed besides.
-    pub fn back(&mut self, key: &K, pause_us: u64, line: Box<[u8]>, now: Now) -> Option<Back<K>> {
+    /// Gives a ticket back, or does not want it any more. Nothing may be open. `owed` is the pause between two requests and what
+    /// is owed besides; what was told with the ticket, if that is not known.
+    pub fn back(&mut self, key: &K, owed: Option<(u64, Box<[u8]>)>, now: Now) -> Option<Back<K>> {
         let ticket = self.held.remove(key)?;
-        if ticket.until == Now::ZERO && ticket.asked.is_none() {
-            return None;
-        }
         // Without a grant it ends whatever was lent before, of which it does not know when it was used last.
         let before = (ticket.until == Now::ZERO).then_some(0);
         let sent_ago_us = ticket.sent.map(|sent| now.since_us(sent)).or(before);
-        let pause_us = pause_us.max(ticket.pause_us);
+        let (pause_us, line) = owed.unwrap_or((ticket.pause_us, ticket.line));
         Some(Back { key: key.clone(), ask: self.last_ask, sent_ago_us, pause_us, line })
     }
 

@@ -96,6 +96,8 @@ struct Part {
     is_shared: bool,
     /// It is not to have it for longer than a slice, as others wait.
     must_give: bool,
+    /// What it has is not renewed: it was a part of what has a pause by now, or there are fewer slots than there were.
+    ends: bool,
 }
 
 impl Lending {
@@ -277,7 +279,9 @@ impl<K: Clone + Ord> Keeper<K> {
         let since = match before {
             Some(lent) => {
                 let is_too_long = now.since_us(lent.since) >= SLICE_US;
-                if ask <= lent.ask || is_too_long && part.must_give {
+                // Who does not know what others have told since is told when it comes again.
+                let is_behind = renews && !lent.is_told;
+                if ask <= lent.ask || part.ends || is_behind || is_too_long && part.must_give {
                     return wait(key, lent.wait_us(now));
                 }
                 if !renews {
@@ -322,18 +326,21 @@ impl<K: Clone + Ord> Keeper<K> {
     pub fn back(&mut self, node: u16, back: Back<K>, now: Now) {
         let lending = self.lending(&back.key);
         let Some(entry) = self.entries.get_mut(&back.key) else { return };
+        entry.waiting.retain(|(waits, _)| *waits != node);
         let is_meant = |lent: &Lent| lent.is_of(node) && lent.ask <= back.ask;
         let Some(at) = entry.lent.iter().position(is_meant) else { return };
         let lent = entry.lent.swap_remove(at);
         self.changed.insert(back.key);
         let pause_us = back.pause_us.max(lending.pause_us);
-        // Of several the one that has more to tell is believed.
-        if lent.is_told || pause_us > entry.pause_us || !back.line.is_empty() {
-            entry.pause_us = if lent.is_told { pause_us } else { pause_us.max(entry.pause_us) };
-            if back.line.len() <= TICKET_LINE_BYTES_MAX && entry.line != back.line {
-                entry.line = back.line;
-                entry.lent.iter_mut().for_each(|lent| lent.is_told = false);
-            }
+        // Who knew what is known here says what holds; what others learned meanwhile holds besides.
+        let line = match lent.is_told {
+            true => back.line,
+            false => [&entry.line[..], &back.line[..]].concat().into(),
+        };
+        entry.pause_us = if lent.is_told { pause_us } else { pause_us.max(entry.pause_us) };
+        if line.len() <= TICKET_LINE_BYTES_MAX && entry.line != line {
+            entry.line = line;
+            entry.lent.iter_mut().for_each(|lent| lent.is_told = false);
         }
         if let Some(ago_us) = back.sent_ago_us {
             let due = now.plus_us(lending.owed_us(entry.pause_us).saturating_sub(ago_us));
@@ -399,7 +406,7 @@ impl Entry {
         if !is_shared {
             // What was shared is not renewed, until one has all of it.
             let slots = if taken == 0 { lending.slots } else { before };
-            return Part { slots, is_shared, must_give: others || taken > 0 };
+            return Part { slots, is_shared, must_give: others, ends: taken > 0 };
         }
         let waiting = self.waiting.iter().filter(|(waits, _)| *waits != node && !self.has(*waits)).count();
         let askers = 1 + self.lent.iter().filter(have).count() + waiting;
@@ -407,7 +414,8 @@ impl Entry {
         let free = lending.slots.saturating_sub(taken);
         let slots = if others { free.min(fair.max(before)) } else { free };
         let is_crowded = usize::from(lending.slots) < askers;
-        Part { slots, is_shared, must_give: others && (before > fair || is_crowded) }
+        let must_give = others && (before > fair || is_crowded);
+        Part { slots, is_shared, must_give, ends: slots == 0 }
     }
 
     fn has(&self, node: u16) -> bool {

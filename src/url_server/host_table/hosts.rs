@@ -1,6 +1,6 @@
 use super::address_table::{Address, AddressTable};
 use super::fallback::Fallback;
-use super::host::{Host, MULTI_ADDRESS, WaitsIn};
+use super::host::{Host, MULTI_ADDRESS, RESTING, WaitsIn};
 use super::host_index::{Former, HostIndex};
 use super::host_memory::HostMemory;
 use super::journal::{Clock, Entry, Journal};
@@ -211,8 +211,16 @@ impl Hosts {
 
     /// Takes over what another server knew of a host, as lines of its journal.
     pub fn remember(&mut self, origin: &str, lines: &str, clock: Clock, agent: &str) {
+        let found = self.find(origin);
+        if let Some(slot) = found.filter(|slot| !self[*slot].is(RESTING)) {
+            // One that is at work knows better: it only gets more careful.
+            if let Some(told) = self.read_pace(slot, lines, clock.wall, clock.now) {
+                self[slot].pace.join(&told);
+            }
+            return;
+        }
         self.memory.read(lines.as_bytes(), clock, agent);
-        if let Some(slot) = self.find(origin) {
+        if let Some(slot) = found {
             self.set_robots(slot, RobotsState::Unknown);
             self.recall(slot);
         }
@@ -261,26 +269,22 @@ impl Hosts {
         self.addresses.find(ip)
     }
 
-    /// What another server wrote about an address.
+    /// What other servers wrote about an address.
     pub fn read_address(&self, ip: IpAddr, lines: &str, wall: Wall, now: Now) -> Option<Pace> {
-        let clock = Clock { wall, now };
-        let entries = lines.lines().rev().filter_map(|line| Entry::read(line.as_bytes(), clock, ""));
-        let mut of_it = entries.filter_map(|entry| match entry {
-            Entry::Address(whose, pace) if whose == canonical(ip) => Some(pace),
+        let ip = canonical(ip);
+        all_of(lines, Clock { wall, now }, |entry| match entry {
+            Entry::Address(whose, pace) if whose == ip => Some(pace),
             _ => None,
-        });
-        of_it.next()
+        })
     }
 
-    /// What another server wrote about the pace of a host.
+    /// What other servers wrote about the pace of a host.
     pub fn read_pace(&self, slot: u32, lines: &str, wall: Wall, now: Now) -> Option<Pace> {
-        let clock = Clock { wall, now };
-        let entries = lines.lines().rev().filter_map(|line| Entry::read(line.as_bytes(), clock, ""));
-        let mut of_it = entries.filter_map(|entry| match entry {
-            Entry::Pace(whose, pace) if whose == self.origin(slot) => Some(pace),
+        let origin = self.origin(slot);
+        all_of(lines, Clock { wall, now }, |entry| match entry {
+            Entry::Pace(whose, pace) if whose == origin => Some(pace),
             _ => None,
-        });
-        of_it.next()
+        })
     }
 
     pub fn addresses(&self) -> &[Address] {
@@ -424,4 +428,14 @@ impl Hosts {
         assert_eq!(self.iter().map(|host| host.robots.rules_bytes()).sum::<usize>(), self.rules_bytes);
         true
     }
+}
+
+/// All that lines say of one: where there are several, the longest of each pause.
+fn all_of(lines: &str, clock: Clock, pace: impl Fn(Entry<'_>) -> Option<Pace>) -> Option<Pace> {
+    let mut paces = lines.lines().filter_map(|line| pace(Entry::read(line.as_bytes(), clock, "")?));
+    let first = paces.next()?;
+    Some(paces.fold(first, |mut all, told| {
+        all.join(&told);
+        all
+    }))
 }

@@ -388,3 +388,45 @@ fn of_a_part_no_more_is_open_and_a_pause_wants_the_whole() {
     };
     assert!(words.iter().find_map(host).is_some_and(|line| line.starts_with("pace http://a ")), "{words:?}");
 }
+
+#[test]
+fn a_host_that_wants_to_be_left_alone_is_given_back_when_the_last_answer_is_there() {
+    let free = Niceness::from_rate(0.0, 8, 0.0);
+    let mut server =
+        UrlServer::new(UrlServerConfig { host: free, ip: free, ..config() }, Now::ZERO).with_loans();
+    server.lend_hosts();
+    server.set_right(at(3_600_000), Now::ZERO);
+    for doc in 1..5 {
+        server.admit(job(doc, &format!("http://a/{doc}"), "1.1.1.1"), Now::ZERO);
+    }
+    let want = wanted(&mut server, "http://a");
+    lend_host(&mut server, "http://a", (want, 60_000, None), at(0));
+    let address = wanted(&mut server, "1.1.1.1");
+    lend(&mut server, "1.1.1.1", address, (0, 60_000), at(0));
+    robots(&mut server, at(0), 404, b"");
+    let orders = [fetch(&mut server, at(1)), fetch(&mut server, at(1))];
+    orders.iter().for_each(|order| server.sent(order.trans, at(1)));
+    let leave = Report { status: 429, retry_after_s: Some(3_600), ..OK };
+    server.release(orders[0].trans, &leave, at(2)).unwrap();
+    nothing(&mut server, at(2));
+    assert!(server.take_loan_words().is_empty(), "something is open");
+    server.release(orders[1].trans, &OK, at(3)).unwrap();
+    let is_host = |word: &&LoanWord| matches!(word, LoanWord::Idle { key, .. } if key.host().is_some());
+    let words = server.take_loan_words();
+    assert_eq!(words.iter().filter(is_host).count(), 1, "{words:?}");
+    assert!(server.invariants());
+}
+
+#[test]
+fn a_host_that_nobody_asks_is_given_back_at_the_end_of_its_loan() {
+    let mut server = server_of_many();
+    server.admit(job(1, "http://a/1", "1.1.1.1"), Now::ZERO);
+    let want = wanted(&mut server, "http://a");
+    lend_host(&mut server, "http://a", (want, 10_000, None), at(0));
+    wanted(&mut server, "1.1.1.1");
+    // It waits for its address, which another node has.
+    server.tick(at(10_002));
+    let words = server.take_loan_words();
+    assert!(matches!(words.as_slice(), [LoanWord::Idle { key, .. }] if key.host().is_some()), "{words:?}");
+    assert!(server.invariants());
+}
