@@ -20,7 +20,7 @@
 //! | `council`      | what a node asks the voters, and what it answers as one of them                         |
 //! | `growth`       | from one voter to three: the one step in which the voters change                         |
 //! | `exchange`     | the way of URLs to their owners: the ledger read in stretches, batches kept until counted |
-//! | `ticket`       | who may ask an address: keeper and holder                                               |
+//! | `ticket`       | who may ask an address, or a host of many nodes: keeper and holder                      |
 //! | `quiet`        | whether all is done everywhere: four counters, twice                                    |
 //! | `sponsor`      | nodes that ask to be in the table                                                       |
 //! | `register`     | a value on a majority of voters: acceptor, proposer, ballots                            |

@@ -95,7 +95,7 @@ fn a_copy_that_is_not_what_it_was_is_named_with_its_mend() {
         assert!(node["epoch"] == view["epoch"] && node["table"] == view["table"], "{view}");
     }
     let text = cluster.ask(1, &["verify"]).done().text();
-    assert!(text.contains("node 2 has the same ") && text.ends_with("all is as promised\n"), "{text}");
+    assert!(text.contains(" are the same at node 2\n") && text.ends_with("all is as promised\n"), "{text}");
 
     let copy = cluster.dir.join("n2/copies/1/segments");
     let copied = files(&copy, ".seg").remove(0);

@@ -85,7 +85,7 @@ fn found(node: &VerifiedNode) -> String {
     let copy = match node.follower {
         0 => "no copy".to_string(),
         follower => format!(
-            "node {follower} has the same {} ({:.1} MB), and knows {}",
+            "{} ({:.1} MB) and {} are the same at node {follower}",
             counted(node.segments, "segment"),
             mb(node.bytes),
             counted(node.documents, "document")

@@ -283,6 +283,20 @@ fn server_of_many() -> UrlServer {
     server
 }
 
+/// One that keeps no pause, with four pages of a host, and the number of its Want.
+fn server_without_pauses() -> (UrlServer, u64) {
+    let free = Niceness::from_rate(0.0, 8, 0.0);
+    let mut server =
+        UrlServer::new(UrlServerConfig { host: free, ip: free, ..config() }, Now::ZERO).with_loans();
+    server.lend_hosts();
+    server.set_right(at(3_600_000), Now::ZERO);
+    for doc in 1..5 {
+        server.admit(job(doc, &format!("http://a/{doc}"), "1.1.1.1"), Now::ZERO);
+    }
+    let want = wanted(&mut server, "http://a");
+    (server, want)
+}
+
 fn lend_host(server: &mut UrlServer, origin: &str, lent: (u64, u64, Option<u8>), now: Now) {
     let (want, until, part) = lent;
     let key = &TicketKey::of_host(origin).unwrap();
@@ -351,15 +365,7 @@ fn a_host_whose_loan_has_ended_lets_others_go_first() {
 
 #[test]
 fn of_a_part_no_more_is_open_and_a_pause_wants_the_whole() {
-    let free = Niceness::from_rate(0.0, 8, 0.0);
-    let mut server =
-        UrlServer::new(UrlServerConfig { host: free, ip: free, ..config() }, Now::ZERO).with_loans();
-    server.lend_hosts();
-    server.set_right(at(3_600_000), Now::ZERO);
-    for doc in 1..5 {
-        server.admit(job(doc, &format!("http://a/{doc}"), "1.1.1.1"), Now::ZERO);
-    }
-    let want = wanted(&mut server, "http://a");
+    let (mut server, want) = server_without_pauses();
     lend_host(&mut server, "http://a", (want, 60_000, Some(2)), at(0));
     let address = wanted(&mut server, "1.1.1.1");
     let key = &TicketKey::of_address(ip("1.1.1.1"));
@@ -391,15 +397,7 @@ fn of_a_part_no_more_is_open_and_a_pause_wants_the_whole() {
 
 #[test]
 fn a_host_that_wants_to_be_left_alone_is_given_back_when_the_last_answer_is_there() {
-    let free = Niceness::from_rate(0.0, 8, 0.0);
-    let mut server =
-        UrlServer::new(UrlServerConfig { host: free, ip: free, ..config() }, Now::ZERO).with_loans();
-    server.lend_hosts();
-    server.set_right(at(3_600_000), Now::ZERO);
-    for doc in 1..5 {
-        server.admit(job(doc, &format!("http://a/{doc}"), "1.1.1.1"), Now::ZERO);
-    }
-    let want = wanted(&mut server, "http://a");
+    let (mut server, want) = server_without_pauses();
     lend_host(&mut server, "http://a", (want, 60_000, None), at(0));
     let address = wanted(&mut server, "1.1.1.1");
     lend(&mut server, "1.1.1.1", address, (0, 60_000), at(0));
