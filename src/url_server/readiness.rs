@@ -114,7 +114,8 @@ impl Readiness {
             read ^= u64::from(hosts[slot].address()) ^ hosts[slot].queued() as u64;
         }
         for slot in next() {
-            read ^= u64::from(hosts.address(hosts[slot].address()).claimed);
+            let address = hosts[slot].address();
+            read ^= u64::from(hosts.address(address).claimed) ^ self.send_by(slot, address).us();
         }
         for slot in next() {
             read ^= hosts.front(slot).map_or(0, |candidate| u64::from(candidate.doc_id));
