@@ -43,7 +43,7 @@ pub struct ClusterFlags {
     /// The key file of the cluster: whoever has it may join [default: cluster.key in the data directory]
     #[arg(long, value_name = "FILE", help_heading = CLUSTER)]
     key: Option<PathBuf>,
-    /// What keeps URLs together on one node: domain, host, or url for one site on all nodes; the first node decides
+    /// What keeps URLs together on one node: domain, host, or url for one site on all nodes; the first node decides [default: domain]
     #[arg(long, value_name = "WHAT", help_heading = CLUSTER)]
     spread: Option<Spread>,
     /// This node's share of the web, in relation to the weights of the others [default: 100]
@@ -91,7 +91,7 @@ impl Overlay for ClusterFlags {
             tell("key");
         }
         if let Some(spread) = self.spread {
-            cluster.spread = spread;
+            cluster.spread = Some(spread);
             tell("spread");
         }
         if let Some(weight) = self.weight {

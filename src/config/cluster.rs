@@ -20,8 +20,8 @@ settings! {
         join: Vec<PeerAddress> = Vec::new();
         /// The key file of the cluster, as `--key` says: whoever has it may join. Unset, `cluster.key` in the data directory.
         key: Option<PathBuf> = None;
-        /// What keeps URLs together on one node, as `--spread` says: "domain", "host" or "url". The first node decides.
-        spread: Spread = Spread::default();
+        /// What keeps URLs together on one node, as `--spread` says: "domain", "host" or "url". The first node decides, by domain unless it is told; one that joins may say the same.
+        spread: Option<Spread> = None;
         /// This node's share of the web, in relation to the weights of the others, as `--weight` says.
         weight: u16 = 100, in 1 to 10_000;
         /// A node that was silent for so long is taken over by another, as `--takeover` says: a time, or "never". The same on all nodes.

@@ -568,6 +568,11 @@ fn what_is_wrong_is_said_in_one_line_with_the_mend() {
             [&["--join", &*nobody, "--key", key], &rate[..]].concat(),
             "connection refused; trying until it stands",
         ),
+        (
+            "y4",
+            [&["--join", &*join, "--key", key, "--spread", "url"], &rate[..]].concat(),
+            "so give one that joins the same --spread",
+        ),
     ] {
         let listen = free_address();
         let running = node(name, &[&["--listen", &*listen], &more[..]].concat());
@@ -590,8 +595,17 @@ fn what_is_wrong_is_said_in_one_line_with_the_mend() {
         Some(partitions(&cluster.status(1))).filter(|owned| owned.iter().sum::<u64>() > 0)
     });
     assert_eq!(owned, [4_096], "nobody of them was taken in");
-    // A directory of one cluster is no place for a node of another.
     cluster.stop(1);
+    // What a cluster is spread by is decided when it is made.
+    let other_spread = node("n1", &["--spread", "domain"]).wait(PATIENCE);
+    assert_eq!(other_spread.code(), 3, "{}", other_spread.stderr);
+    assert!(
+        other_spread.stderr.contains("this cluster is spread by host")
+            && other_spread.stderr.contains("say --spread host"),
+        "{}",
+        other_spread.stderr
+    );
+    // A directory of one cluster is no place for a node of another.
     let moved = node("n1", &["--key", other_key.to_str().unwrap()]).wait(PATIENCE);
     assert_eq!(moved.code(), 3, "{}", moved.stderr);
     assert!(moved.stderr.contains("is a node of another cluster than the key file's"), "{}", moved.stderr);

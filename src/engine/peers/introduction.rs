@@ -1,5 +1,6 @@
 use crate::base::shown;
 use crate::limits::PEER_VERSION_BYTES_MAX;
+use crate::proto::partition::Spread;
 use crate::proto::peer_wire::Hello;
 
 /// Who a node is: a [`Hello`] that owns its texts.
@@ -19,12 +20,26 @@ pub struct Introduction {
     pub joining: bool,
     /// Its council is outside of the nodes.
     pub outside: bool,
+    /// What keeps URLs together: of its table, or what it was told; `None` if it takes whatever the cluster has.
+    pub spread: Option<Spread>,
 }
 
 impl Introduction {
     pub(super) fn of(hello: &Hello<'_>) -> Introduction {
-        let Hello { cluster, id, node, generation, epoch, version, rules, listen, weight, joining, outside } =
-            *hello;
+        let Hello {
+            cluster,
+            id,
+            node,
+            generation,
+            epoch,
+            version,
+            rules,
+            listen,
+            weight,
+            joining,
+            outside,
+            spread,
+        } = *hello;
         let (version, listen) = (version.to_string(), listen.to_string());
         Introduction {
             cluster,
@@ -38,14 +53,39 @@ impl Introduction {
             weight,
             joining,
             outside,
+            spread,
         }
     }
 
     pub fn hello(&self) -> Hello<'_> {
-        let Introduction { cluster, id, node, generation, epoch, rules, weight, joining, outside, .. } =
-            *self;
+        let Introduction {
+            cluster,
+            id,
+            node,
+            generation,
+            epoch,
+            rules,
+            weight,
+            joining,
+            outside,
+            spread,
+            ..
+        } = *self;
         let (version, listen) = (self.version.as_str(), self.listen.as_str());
-        Hello { cluster, id, node, generation, epoch, version, rules, listen, weight, joining, outside }
+        Hello {
+            cluster,
+            id,
+            node,
+            generation,
+            epoch,
+            version,
+            rules,
+            listen,
+            weight,
+            joining,
+            outside,
+            spread,
+        }
     }
 
     /// Whether the other is this very node, which has dialed its own address.
@@ -72,6 +112,13 @@ impl Introduction {
             let (here, there) = (council(self.outside), council(other.outside));
             return Some(format!(
                 "council {here} here and {there} there: give every node the same --council"
+            ));
+        }
+        if let (Some(here), Some(there)) = (self.spread, other.spread)
+            && here != there
+        {
+            return Some(format!(
+                "spread {here} here and {there} there: the first node of a cluster has decided on it, so give one that joins the same --spread"
             ));
         }
         if self.rules != other.rules {

@@ -449,7 +449,7 @@ impl PeerDesk {
             return self.health.tell(Event::ClusterFiles, vec![("cause", cause.to_string().into())], text);
         }
         self.id = id;
-        (self.me.node, self.me.joining) = (self.id.number, false);
+        (self.me.node, self.me.joining, self.me.spread) = (self.id.number, false, Some(table.spread()));
         if let Err(error) = self.be_seated() {
             return self.health.fatal(error);
         }

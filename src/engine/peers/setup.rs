@@ -66,8 +66,8 @@ pub struct ClusterTold {
     pub address: String,
     pub join: Vec<String>,
     pub weight: u16,
-    /// For the first node; others take it from the table.
-    pub spread: Spread,
+    /// What it is to be spread by. The first node decides, and nobody who joins it or comes back may say something else.
+    pub spread: Option<Spread>,
     /// A node that is silent for so long is taken over; `None` for never.
     pub takeover_us: Option<u64>,
     /// What a request may take.
@@ -103,9 +103,19 @@ impl ClusterTold {
             (true, false) => {
                 "the table of this cluster is in an etcd, and a cluster that is made does not change to voters (name it with --council etcd://HOST:PORT)"
             }
-            _ => return Ok(()),
+            _ => return self.suits_spread(table),
         };
         Err(NodeError::Cluster(text.to_string()))
+    }
+
+    /// And with its spread: where every URL is depends on it.
+    fn suits_spread(&self, table: &Table) -> Result<(), NodeError> {
+        match (self.spread, table.spread()) {
+            (Some(told), made) if told != made => Err(NodeError::Cluster(format!(
+                "this cluster is spread by {made}, and one that is made does not change to {told} (say --spread {made}; for {told} make a new cluster in another --data)"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     fn timing(&self) -> Result<Timing, NodeError> {
@@ -154,7 +164,7 @@ impl PeersSetup {
             *owner = if *owner == self.id.number { NOBODY } else { *owner };
         }
         let epoch = self.table.as_ref().map_or(0, Table::epoch);
-        let spread = self.table.as_ref().map_or(self.told.spread, Table::spread);
+        let spread = self.table.as_ref().map_or(self.told.spread.unwrap_or_default(), Table::spread);
         let partitioner = Partitioner::new(spread, self.told.partition_seed);
         let incoming = self.table.as_ref().map(|table| incoming(table, self.id.number)).unwrap_or_default();
         Arc::new(Share::new(partitioner, self.id.number, epoch, &owners).with_incoming(incoming))
@@ -180,7 +190,7 @@ impl PeersSetup {
             state: NodeState::Member,
         };
         let voters = if self.told.council.is_some() { Vec::new() } else { vec![1] };
-        let first = Table::first(vec![me], voters, self.told.spread, self.told.rules);
+        let first = Table::first(vec![me], voters, self.told.spread.unwrap_or_default(), self.told.rules);
         first.map(Some).map_err(|error| NodeError::Cluster(error.to_string()))
     }
 
@@ -233,6 +243,7 @@ impl PeersSetup {
         let post = post_of(IndexAsks::new(questions, bell), cursors, ledger_end);
         let timing = self.told.timing()?;
         let takes_over = self.told.takeover_us.is_some();
+        let made = self.table.as_ref().or(founding.as_ref()).map(Table::spread);
         let PeersSetup { told, files, id, table, .. } = self;
         let on_disk = files.table().map_err(|error| NodeError::Cluster(error.to_string()))?;
         let is_outside = outside.is_some();
@@ -257,6 +268,7 @@ impl PeersSetup {
             weight: told.weight,
             joining: id.number == 0,
             outside: is_outside,
+            spread: made.map_or(told.spread, Some),
         };
         let wires = Wires::new(port, told.identity, me.clone());
         let parts = DeskParts {

@@ -1,6 +1,7 @@
 use super::FrameError;
 use super::fields::{Fields, put_text};
 use crate::limits::{PEER_LISTEN_BYTES_MAX, PEER_VERSION_BYTES_MAX};
+use crate::proto::partition::Spread;
 
 /// How a node introduces itself. What differs between two of them is for the one who answers to judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,10 +27,14 @@ pub struct Hello<'a> {
     pub joining: bool,
     /// Its council is outside of the nodes.
     pub outside: bool,
+    /// What keeps URLs together: of its table, or what it was told before it has one. `None` if it takes whatever the cluster has.
+    pub spread: Option<Spread>,
 }
 
 const JOINING: u8 = 1;
 const OUTSIDE: u8 = 2;
+/// In the place of a spread, which are counted from the next number on.
+const ANY_SPREAD: u8 = 0;
 
 impl<'a> Hello<'a> {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
@@ -44,6 +49,7 @@ impl<'a> Hello<'a> {
         out.extend_from_slice(&self.weight.to_le_bytes());
         let flag = |is_so: bool, flag: u8| if is_so { flag } else { 0 };
         out.push(flag(self.joining, JOINING) | flag(self.outside, OUTSIDE));
+        out.push(self.spread.map_or(ANY_SPREAD, |spread| 1 + spread as u8));
     }
 
     pub(super) fn read(fields: &mut Fields<'a>) -> Result<Hello<'a>, FrameError> {
@@ -59,9 +65,17 @@ impl<'a> Hello<'a> {
             weight: fields.u16()?,
             joining: false,
             outside: false,
+            spread: None,
         };
         let flags = fields.flags(JOINING | OUTSIDE)?;
         (hello.joining, hello.outside) = (flags & JOINING != 0, flags & OUTSIDE != 0);
+        hello.spread = match fields.u8()? {
+            ANY_SPREAD => None,
+            number => match Spread::ALL.get(usize::from(number) - 1) {
+                Some(&spread) => Some(spread),
+                None => return fields.unreadable("with a spread that means nothing"),
+            },
+        };
         Ok(hello)
     }
 }

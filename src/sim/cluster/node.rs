@@ -118,7 +118,7 @@ impl Surroundings<'_> {
             address: address_of(number),
             join: if number == 0 { Vec::new() } else { (0..knows).map(address_of).collect() },
             weight: 100,
-            spread: plan.spread,
+            spread: Some(plan.spread),
             takeover_us: plan.takeover_us,
             request_us: 1_000 * plan.web.config.spider.timeout_req.0,
             copies: plan.copies,

@@ -8,6 +8,7 @@ mod world;
 use super::*;
 use crate::base::Rng;
 use crate::limits::{LINK_OUT_BYTES_MAX, PEER_UNSENT_MAX};
+use crate::proto::partition::Spread;
 use crate::proto::peer_wire::PeerWord;
 use world::{Raw, Up, WordBytes, World, address, introduction, word_of};
 
@@ -60,8 +61,8 @@ fn a_node_with_another_key_is_refused_on_both_sides_and_told_once() {
 }
 
 #[test]
-fn cluster_version_rules_and_number_must_agree() {
-    let me = introduction(1);
+fn cluster_version_rules_spread_and_number_must_agree() {
+    let me = Introduction { spread: Some(Spread::Host), ..introduction(1) };
     let other = introduction(2);
     let cases = [
         (
@@ -79,6 +80,11 @@ fn cluster_version_rules_and_number_must_agree() {
         (
             Introduction { rules: 0xbeef, ..other.clone() },
             "rules 0000000000000011 here and 000000000000beef there: give every node the same settings"
+                .to_string(),
+        ),
+        (
+            Introduction { spread: Some(Spread::Url), node: 0, joining: true, ..other.clone() },
+            "spread host here and url there: the first node of a cluster has decided on it, so give one that joins the same --spread"
                 .to_string(),
         ),
         (

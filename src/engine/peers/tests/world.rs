@@ -39,6 +39,7 @@ pub fn introduction(node: u16) -> Introduction {
         weight: 100,
         joining: false,
         outside: false,
+        spread: None,
     }
 }
 

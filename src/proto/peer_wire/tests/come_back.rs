@@ -53,13 +53,14 @@ proptest! {
     #[test]
     fn hellos_come_back(
         cluster: [u8; 16], numbers: (u16, u32, u64, u64, u16), flags: (bool, bool),
+        spread in prop::option::of(prop::sample::select(Spread::ALL.to_vec())),
         version in "\\PC{0,16}", listen in "\\PC{0,60}",
     ) {
         prop_assume!(version.len() <= PEER_VERSION_BYTES_MAX && listen.len() <= PEER_LISTEN_BYTES_MAX);
         let (node, generation, epoch, rules, weight) = numbers;
         let ((version, listen), (joining, outside)) = ((version.as_str(), listen.as_str()), flags);
         comes_back(&PeerWord::Hello(Hello {
-            cluster, id: epoch ^ rules, node, generation, epoch, version, rules, listen, weight, joining, outside,
+            cluster, id: epoch ^ rules, node, generation, epoch, version, rules, listen, weight, joining, outside, spread,
         }));
     }
 

@@ -4,7 +4,7 @@ use crate::limits::{
     REGISTER_BYTES_MAX, URL_BATCH_BYTES_MAX, URL_BATCH_ITEMS_MAX, URL_BYTES_MAX,
 };
 use crate::proto::job::{DocKind, Provenance};
-use crate::proto::partition::Partition;
+use crate::proto::partition::{Partition, Spread};
 use crate::proto::record::{SegmentPiece, SegmentState};
 use std::net::IpAddr;
 
@@ -96,6 +96,7 @@ fn with_samples(mut each: impl FnMut(&PeerWord<'_>)) {
         weight: 100,
         joining: true,
         outside: false,
+        spread: Some(Spread::Url),
     };
     let status = Status {
         node: 11,
