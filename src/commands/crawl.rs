@@ -1,5 +1,5 @@
 use super::feeds::read_feeds;
-use super::node::{ClusterFlags, begin_anew, cluster_of};
+use super::node::{ClusterFlags, be_node, begin_anew, cluster_of};
 use super::settings::{
     AdminFlags, Before, DataFlags, KeptArgs, LinkFlags, MasterFlags, Overlay, QueueFlags, ReachFlags,
     SharedArgs, WHAT_TO_CRAWL, say_settings,
@@ -95,7 +95,15 @@ impl CrawlArgs {
         let seeds = admitted(seeds, &config)?;
         let feeds = self.read_feeds(&config)?;
         let data = config.store.data.clone();
-        let reload = Reload::new(&config, true, || self.shared.layered(&flags, Before::Holds));
+        let is_node = cluster.is_some();
+        let reload = Reload::new(&config, true, || {
+            let mut layered = self.shared.layered(&flags, Before::Holds)?;
+            if is_node {
+                be_node(&mut layered.config);
+            }
+            Ok(layered)
+        });
+        let reload = if is_node { reload.of_node() } else { reload };
         let summary = crawl(
             config,
             Some(&kept),

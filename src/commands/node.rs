@@ -2,7 +2,7 @@ use super::crawl::CrawlArgs;
 use super::settings::Overlay;
 use super::shared::{Failure, tell_event};
 use crate::base::random_u64;
-use crate::config::{Config, CouncilPlace, PeerAddress, Takeover};
+use crate::config::{Config, CouncilPlace, PeerAddress, Takeover, cluster_rules};
 use crate::engine::{Boot, ClusterTold, EtcdCouncil, Event, OutsideCouncil};
 use crate::proto::cluster_key::ClusterKey;
 use crate::proto::partition::Spread;
@@ -14,7 +14,6 @@ use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use xxhash_rust::xxh3::xxh3_64;
 
 /// Crawl as one node of a cluster: many machines, one crawl
 #[derive(Args)]
@@ -125,10 +124,7 @@ pub(super) fn cluster_of(config: &mut Config, names_feeds: bool) -> Result<Clust
         let text = "with --takeover never nobody is taken over, so that there is nothing to ask an etcd for: give a time, or leave --council away";
         return Err(Failure::Usage(text.to_string()));
     }
-    config.crawl.wait = true;
-    if config.crawl.cores.is_none() {
-        config.cores.truncate(config.cores.len().div_ceil(2));
-    }
+    be_node(config);
     let cluster = &config.cluster;
     let Some(listen) = cluster.listen else {
         let text = "no address for other nodes: give one with --listen ADDR:PORT, like 10.0.0.1:7174";
@@ -180,9 +176,17 @@ pub(super) fn cluster_of(config: &mut Config, names_feeds: bool) -> Result<Clust
         reserve_bytes: reserve_bytes(config),
         council: cluster.council.etcd().map(etcd),
         boot: Boot::Machine,
-        rules: rules_of(config),
+        rules: cluster_rules(config),
         random: random_u64(),
     })
+}
+
+/// What a crawl does that is a node: it waits for work, on half of the cores unless it is told how many.
+pub(super) fn be_node(config: &mut Config) {
+    config.crawl.wait = true;
+    if config.crawl.cores.is_none() {
+        config.cores.truncate(config.cores.len().div_ceil(2));
+    }
 }
 
 /// What the segments of this node need: pages of others do not take the disk from its own.
@@ -226,26 +230,4 @@ pub(super) fn begin_anew() -> Failure {
         Err(cause) => cause,
     };
     Failure::CannotRun(format!("the node could not begin anew: {failed} (start it again)"))
-}
-
-/// A digest of the rules that all nodes of a cluster have to have: how hosts are asked, and what is in scope.
-fn rules_of(config: &Config) -> u64 {
-    let (crawl, queues, spider) = (&config.crawl, &config.url_server, &config.spider);
-    let rules = format!(
-        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {} {}",
-        crawl.scope,
-        crawl.depth,
-        queues.req_host_concurrent,
-        queues.req_host_per_sec,
-        queues.req_ip_concurrent,
-        queues.req_ip_per_sec,
-        queues.delay_factor,
-        spider.user_agent,
-        config.doc_index.allow.texts(),
-        config.doc_index.deny.texts(),
-        config.cluster.takeover,
-        // How long a request may be open after a right, or a ticket, has ended.
-        spider.timeout_req.0,
-    );
-    xxh3_64(rules.as_bytes())
 }

@@ -1,3 +1,5 @@
+use super::config::Config;
+use super::kept::texts;
 use super::section::{Value, settings};
 use super::units::Seconds;
 use crate::base::shown;
@@ -8,6 +10,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
+use xxhash_rust::xxh3::xxh3_64;
 
 settings! {
     /// A node of a cluster (`nephila node`): where it listens, whom it joins, and what keeps URLs together on one node.
@@ -31,6 +34,30 @@ settings! {
         /// Who keeps the table and the rights, as `--council` says: "peers", or an etcd, like "etcd://10.0.0.7:2379,10.0.0.8:2379".
         council: CouncilPlace = CouncilPlace::default();
     }
+}
+
+/// What every node of a cluster has to have alike: how hosts are asked, what is in scope, and what others count on who lend
+/// addresses or take over. In the order of their names.
+pub const CLUSTER_RULES: [&str; 12] = [
+    "cluster.takeover",
+    "crawl.depth",
+    "crawl.scope",
+    "doc_index.allow",
+    "doc_index.deny",
+    "spider.timeout_req",
+    "spider.user_agent",
+    "url_server.delay_factor",
+    "url_server.req_host_concurrent",
+    "url_server.req_host_per_sec",
+    "url_server.req_ip_concurrent",
+    "url_server.req_ip_per_sec",
+];
+
+/// A digest of [`CLUSTER_RULES`] as these settings have them.
+pub fn cluster_rules(config: &Config) -> u64 {
+    let texts = texts(config);
+    let rules = CLUSTER_RULES.map(|key| (key, texts.get(key)));
+    xxh3_64(format!("{rules:?}").as_bytes())
 }
 
 impl Value for Spread {}
@@ -219,6 +246,37 @@ impl fmt::Display for PeerAddress {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
+
+    /// Each of them is a setting, and in the digest; what may differ is not.
+    #[test]
+    fn rules_of_a_cluster_are_those_that_others_count_on() {
+        let config = |text: &str| Config::parse(text, Path::new("c.toml")).unwrap();
+        let same = cluster_rules(&config(""));
+        let others = [
+            "[cluster]\ntakeover = \"40s\"\n",
+            "[crawl]\ndepth = 3\n",
+            "[crawl]\nscope = \"any\"\n",
+            "[doc_index]\nallow = [\"/a\"]\n",
+            "[doc_index]\ndeny = [\"/a\"]\n",
+            "[spider]\ntimeout_req = \"61s\"\n",
+            "[spider]\nuser_agent = \"a/1\"\n",
+            "[url_server]\ndelay_factor = 2\n",
+            "[url_server]\nreq_host_concurrent = 2\n",
+            "[url_server]\nreq_host_per_sec = 2\n",
+            "[url_server]\nreq_ip_concurrent = 2\n",
+            "[url_server]\nreq_ip_per_sec = 2\n",
+        ];
+        let named = |other: &str| {
+            let (section, rest) = other.trim_start_matches('[').split_once("]\n").unwrap();
+            format!("{section}.{}", rest.split(' ').next().unwrap())
+        };
+        assert_eq!(others.map(named), CLUSTER_RULES);
+        for other in others {
+            assert_ne!(cluster_rules(&config(other)), same, "{other}");
+        }
+        assert_eq!(cluster_rules(&config("[spider]\nkeep_alive = \"1s\"\ntimeout_req = \"60s\"\n")), same);
+    }
 
     #[test]
     fn a_takeover_is_a_time_or_never() {

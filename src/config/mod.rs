@@ -55,7 +55,7 @@ mod url_server;
 
 pub use admin::AdminSettings;
 pub(crate) use change::{Change, Changed};
-pub use cluster::{ClusterSettings, CouncilPlace, PeerAddress, Takeover};
+pub use cluster::{CLUSTER_RULES, ClusterSettings, CouncilPlace, PeerAddress, Takeover, cluster_rules};
 pub use config::Config;
 pub(crate) use config::{DriverChoice, Fault, Role};
 pub use content::ContentSettings;

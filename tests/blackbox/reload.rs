@@ -1,6 +1,7 @@
 //! The promise: a crawl that is sent SIGHUP reads its settings again and takes all that can change, or nothing. What it
 //! took holds from that moment on, for the hosts, for the audit and for the next process, however this one ends.
 
+use crate::cluster::free_address;
 use crate::support::*;
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -178,6 +179,52 @@ fn what_cannot_change_is_named_and_flags_stay() {
         assert!(shown.contains(told), "{told}\n{shown}");
     }
     assert_eq!(run(["audit", "--data", data.to_str().unwrap()]).code(), 0);
+}
+
+/// Others count on the rules of a node: these do not change under them, and nothing else does together with them.
+#[test]
+fn a_node_of_a_cluster_keeps_the_rules_that_others_count_on() {
+    let dir = TempDir::new();
+    dir.write("job.toml", "[spider]\nkeep_alive = \"3s\"\n");
+    let mut command = Command::new("setsid");
+    command.arg(env!("CARGO_BIN_EXE_nephila")).args(["node", "--cores", "0", "--listen", &free_address()]);
+    command.arg("--config").arg(dir.join("job.toml")).arg("--data").arg(dir.join("data"));
+    let mut node = Running::start(&mut command);
+    let data = dir.join("data");
+    let data = data.to_str().unwrap();
+    wait_for("the node answers", PATIENCE, || (run(["status", "--data", data]).code() == 0).then_some(()));
+    reload(&node, "SIGHUP: settings were read again; nothing has changed");
+    let rules = "[url_server]\nreq_host_concurrent = 4\n[spider]\nkeep_alive = \"1s\"\n";
+    for (text, named) in [
+        (rules.to_string(), "url_server.req_host_concurrent: a rule of the whole cluster, which no node"),
+        (
+            format!("{rules}timeout_req = \"5s\"\n[cluster]\ntakeover = \"1min\"\n"),
+            "cluster.takeover, spider.timeout_req, url_server.req_host_concurrent: rules of the whole cluster, which no node",
+        ),
+    ] {
+        dir.write("job.toml", text);
+        reload(&node, "SIGHUP: all settings stay as they are:");
+        wait_for(named, PATIENCE, || {
+            let said = node.stderr();
+            let line = said.lines().find(|line| line.contains(named))?;
+            line.ends_with("(stop all nodes, then start each of them with it)").then_some(())
+        });
+        let shown = run(["config", "show", "--data", data, "--diff"]).done().text();
+        assert!(shown.contains("\"3s\"") && !shown.contains("req_host_concurrent"), "{shown}");
+    }
+    dir.write("job.toml", "[spider]\nkeep_alive = \"1s\"\n");
+    reload(&node, "SIGHUP: took 1 of 1 change\n");
+    assert!(!node.has_ended(), "{}", node.stderr());
+    assert_eq!(changes(Path::new(data)).len(), 1);
+    // They hold when all nodes were stopped.
+    node.signal(Signal::SIGTERM);
+    node.wait(PATIENCE).done();
+    let mut command = nephila();
+    command.args(["node", "--data", data, "--timeout-req", "5s"]);
+    let node = Running::start(&mut command);
+    wait_for("the node answers", PATIENCE, || (run(["status", "--data", data]).code() == 0).then_some(()));
+    node.signal(Signal::SIGTERM);
+    node.wait(PATIENCE).done();
 }
 
 /// The disk is to have more room than there is, and then less.

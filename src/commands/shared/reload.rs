@@ -1,7 +1,7 @@
 use super::signals::Sender;
 use super::{Failure, now_ms};
 use crate::base::shown;
-use crate::config::{Change, Changed, Config, Layered};
+use crate::config::{CLUSTER_RULES, Change, Changed, Config, Layered};
 use crate::engine::{Event, Fields, Running};
 use std::sync::Arc;
 
@@ -12,6 +12,8 @@ pub(crate) struct Reload<'a> {
     told: Config,
     /// Its data directory keeps settings, and a log of their changes.
     keeps: bool,
+    /// It is a node of a cluster, where others count on its rules.
+    is_node: bool,
 }
 
 /// What is shown of a value.
@@ -19,7 +21,13 @@ const VALUE_CHARS_MAX: usize = 200;
 
 impl<'a> Reload<'a> {
     pub fn new(told: &Config, keeps: bool, read: impl Fn() -> Result<Layered, Failure> + 'a) -> Reload<'a> {
-        Reload { read: Box::new(read), told: told.clone(), keeps }
+        Reload { read: Box::new(read), told: told.clone(), keeps, is_node: false }
+    }
+
+    /// Of a node of a cluster.
+    #[must_use]
+    pub fn of_node(self) -> Reload<'a> {
+        Reload { is_node: true, ..self }
     }
 
     /// Takes all that can be taken, or nothing; what became of it, in lines.
@@ -43,6 +51,9 @@ impl<'a> Reload<'a> {
         if change.is_nothing() {
             return Ok(vec!["SIGHUP: settings were read again; nothing has changed".to_string()]);
         }
+        if self.is_node {
+            leaves_rules(&change)?;
+        }
         if self.keeps {
             let data = &self.told.store.data;
             let cannot = |cause| {
@@ -59,6 +70,22 @@ impl<'a> Reload<'a> {
         }
         change.taken.iter().for_each(|changed| self.told.adopt(&changed.key, &layered.config));
         Ok(said(&change))
+    }
+}
+
+/// What a node was granted, and what others wait for when it is silent, was counted by the rules that all of them began with.
+/// While some go by other ones, nothing that is promised holds: they change when no node runs.
+fn leaves_rules(change: &Change) -> Result<(), Failure> {
+    let changed = change.taken.iter().chain(&change.waiting).map(|changed| changed.key.as_str());
+    let changed: Vec<&str> = changed.collect();
+    let rules: Vec<&str> = CLUSTER_RULES.into_iter().filter(|rule| changed.contains(rule)).collect();
+    match rules.len() {
+        0 => Ok(()),
+        count => Err(Failure::No(format!(
+            "{}: {} of the whole cluster, which no node changes by itself (stop all nodes, then start each of them with it)",
+            rules.join(", "),
+            if count == 1 { "a rule" } else { "rules" },
+        ))),
     }
 }
 
