@@ -15,7 +15,7 @@ pub enum TableChange {
     Drain(u16),
     /// A node that owns nothing goes.
     Leave(u16),
-    /// The operator's word that a node will not come again: what it has is nobody's.
+    /// The operator's word that a node will not come again: what it has is nobody's. Where three vote, of one that never beat.
     Forget(u16),
     /// A node whose beat is sealed at `generation` has lost everything to `taker`.
     TakeOver {
@@ -58,7 +58,14 @@ impl TableChange {
                 }
                 next.vacate(*node, NOBODY)?;
             }
-            TableChange::Forget(node) => next.vacate(*node, NOBODY)?,
+            TableChange::Forget(node) => {
+                // Where rights end by themselves, one that ever had such a right is taken over; one that comes back in this moment
+                // has none before its generation is in the table.
+                if table.voters.len() != 1 && table.node(*node)?.generation > 0 {
+                    return None;
+                }
+                next.vacate(*node, NOBODY)?;
+            }
             TableChange::TakeOver { node, generation, taker, stamp_ms } => {
                 let dead = table.node(*node)?;
                 let able = table.node(*taker)?.state == NodeState::Member && taker != node;

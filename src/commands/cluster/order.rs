@@ -29,7 +29,7 @@ pub struct DrainArgs {
 /// Say that a node will not come again: what it had goes to others
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  nephila cluster forget 2 --data ./n1\n\nFor a cluster without a council (one or two nodes, or --takeover never), where nobody is taken over. This is your word\nthat the node is gone: if it still runs somewhere, out of reach, its hosts are asked by two nodes. The next node on the\nring goes on from its copy of what that one knew; if others get hosts of it, they hear the URLs, and fetch them again."
+    after_help = "Example:\n  nephila cluster forget 2 --data ./n1\n\nFor a cluster without a council (one or two nodes, or --takeover never), where nobody is taken over; and for\na node that was lost just when a council began, before it renewed its right for the first time. This is your word\nthat the node is gone: if it still runs somewhere, out of reach, its hosts are asked by two nodes. The next node on the\nring goes on from its copy of what that one knew; if others get hosts of it, they hear the URLs, and fetch them again."
 )]
 pub struct ForgetArgs {
     /// Its number, as nephila cluster status tells it

@@ -64,9 +64,17 @@ fn short_of(view: &ClusterView) -> Vec<String> {
     }
     let of = |node: &NodeView| format!("node {} at {}", node.number, shown(&node.address, 200));
     for node in view.members().filter(|node| !node.linked) {
-        let until = if view.mode == "frozen" { "it is back" } else { "it is back or taken over" };
+        let number = node.number;
+        let (until, mend) = match view.mode.as_str() {
+            "frozen" => ("it is back", String::new()),
+            _ if node.never_beat && node.partitions > 0 => (
+                "it is back, as it was lost before the voters knew of its right",
+                format!("; if it is gone for good, say so with nephila cluster forget {number}"),
+            ),
+            _ => ("it is back or taken over", String::new()),
+        };
         short.push(format!(
-            "{} is not linked: the hosts of its partitions wait until {until} (start it there with nephila node)",
+            "{} is not linked: the hosts of its partitions wait until {until} (start it there with nephila node{mend})",
             of(node)
         ));
     }
@@ -277,6 +285,11 @@ mod tests {
         let short = short_of(&one_gone);
         assert_eq!(short.len(), 1, "{short:?}");
         assert!(short[0].starts_with("node 2 at 10.0.0.2:7174 is not linked"), "{short:?}");
+        let mut unborn = one_gone.clone();
+        (unborn.mode, unborn.voters) = ("council".to_string(), vec![1, 3, 4]);
+        assert!(short_of(&unborn)[0].contains("back or taken over"), "{:?}", short_of(&unborn));
+        unborn.nodes[1].never_beat = true;
+        assert!(short_of(&unborn)[0].ends_with("with nephila cluster forget 2)"), "{:?}", short_of(&unborn));
         let fenced = view(vec![node(1, true, "crawling"), node(2, true, "fenced")]);
         assert!(short_of(&fenced)[0].contains("its right has ended"), "{:?}", short_of(&fenced));
         let alone = view(vec![node(1, true, "crawling")]);

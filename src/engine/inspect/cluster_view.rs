@@ -93,6 +93,8 @@ pub struct NodeView {
     pub membership: String,
     /// A link stands, or it is the node that tells.
     pub linked: bool,
+    /// There is a council of nodes, and it never renewed a right there: nobody can say that it is gone but an operator.
+    pub never_beat: bool,
     pub partitions: u64,
     pub told: Option<NodeTold>,
 }
@@ -247,10 +249,10 @@ impl ClusterView {
                 known if known.linked => {
                     not_now(format!("node {node} is linked, and asks hosts: drain it, or stop it first"))
                 }
-                _ if self.voters.len() != 1 => not_now(format!(
+                known if self.voters.len() != 1 && !known.never_beat => not_now(format!(
                     "node {node} is taken over by itself once it was silent for --takeover: there is nothing to forget"
                 )),
-                _ if self.voters.contains(&node) => {
+                _ if self.voters == [node] => {
                     not_now(format!("node {node} keeps the table: nothing can be changed without it"))
                 }
                 _ => Ok(()),
@@ -361,6 +363,9 @@ mod tests {
         assert!(matches!(view.judge(drain(2)), Err(OrderFault::AlreadySo(_))));
         let council = ClusterView { voters: vec![1, 2, 4], ..view.clone() };
         assert!(why(&council, forget(2)).contains("by itself"));
+        let mut unborn = council.clone();
+        unborn.nodes[1].never_beat = true;
+        assert_eq!(why(&unborn, forget(2)), "", "also of a voter: its disk votes when it is back");
         let frozen = ClusterView { frozen: true, ..view };
         assert!(why(&frozen, drain(1)).contains("thaw"));
         assert!(why(&ClusterView::default(), ClusterOrder::Freeze).contains("not taken in"));

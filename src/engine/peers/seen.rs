@@ -39,6 +39,7 @@ impl Seen<'_> {
             }
             .to_string(),
             linked: is_linked(known.number),
+            never_beat: table.voters().len() > 1 && known.generation == 0,
             partitions: owned.get(usize::from(known.number)).copied().unwrap_or(0),
             told: self.rounds.told().get(&known.number).map(told_by),
         };

@@ -92,10 +92,12 @@ impl Watch {
                 && now >= due.plus_us(later_us(&self.timing, table, node.number, self.me, seen))
                 && able
                 && !table.frozen();
-            // Where nodes vote, one that never beat may have a right by an earlier table, under which there were no beats.
-            let is_unborn = seen.is_empty && node.generation == 0 && table.is_outside();
+            // Where nodes vote, one that never beat may have a right by an earlier table, under which there were no beats: to
+            // what it owns. What it owned before, it gave away itself.
+            let has_nothing = || table.owned_by(node.number).next().is_none();
+            let is_unborn = || seen.is_empty && node.generation == 0 && (table.is_outside() || has_nothing());
             let (asked, change) = match seen.beat {
-                None if is_due && is_unborn => {
+                None if is_due && is_unborn() => {
                     let swap = Change::Swap { expect: None, new: UNBORN.sealed().value() };
                     (Asked::Seal(UNBORN), swap)
                 }

@@ -81,7 +81,8 @@ fn who_joins_gets_its_share_by_moves_that_owners_make() {
     assert_eq!(moving, vec![4; PARTITIONS / 4]);
     assert_eq!(assign(&planned), None, "what is on its way is not planned again");
     // One who went away while things moved to it gets nothing more.
-    let gone = TableChange::Forget(4).apply(&planned).unwrap();
+    let gone =
+        TableChange::TakeOver { node: 4, generation: 1, taker: 1, stamp_ms: 0 }.apply(&planned).unwrap();
     assert_eq!(gone.next, None);
 }
 

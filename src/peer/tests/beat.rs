@@ -166,7 +166,7 @@ fn what_was_offered_is_asked_for_again_in_a_later_epoch_only() {
     let again = rights.tick(at(3), 0).into_iter().find(|wish| wish.register == Register::Table).unwrap();
     assert_eq!(again.change, swap(&next), "a gift that was sent is seen through");
     // Another node was faster, and the one that was to get it has gone.
-    let gone = TableChange::Forget(2).apply(&table).unwrap();
+    let gone = TableChange::TakeOver { node: 2, generation: 1, taker: 3, stamp_ms: 0 }.apply(&table).unwrap();
     rights.answered(Register::Table, &Outcome::Differs(Some(Arc::from(gone.encode()))), at(4), &mut rng);
     let kept = rights.tick(at(5), 0).into_iter().find(|wish| wish.register == Register::Table).unwrap();
     assert!(matches!(kept.change, Change::Swap { .. }));

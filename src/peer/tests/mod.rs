@@ -14,6 +14,7 @@ mod rights;
 mod sponsor;
 mod table;
 mod ticket;
+mod unborn;
 mod voting;
 mod words;
 

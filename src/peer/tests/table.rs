@@ -132,6 +132,8 @@ fn gifts_come_from_owners_only_and_leave_nothing_moving() {
     let kept = TableChange::Keep { partitions, owner: 1 }.apply(&table).unwrap();
     assert_eq!((kept.epoch(), kept.next_owner(of_one[0])), (table.epoch() + 1, None));
     assert_eq!(TableChange::Leave(1).apply(&table), None, "who owns something does not leave");
+    assert_eq!(TableChange::Forget(1).apply(&table), None, "where three vote, who ever beat is taken over");
+    table.voters = vec![2];
     let forgotten = TableChange::Forget(1).apply(&table).unwrap();
     assert_eq!(forgotten.owned_by(NOBODY).count(), table.owned_by(1).count());
 }
