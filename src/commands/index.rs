@@ -2,7 +2,8 @@ use super::index_hosts::hosts;
 use super::index_import::import;
 use super::index_stat::stat;
 use super::shared::{
-    DataArg, Failure, FilterArgs, hint, now_ms, parse_url, stream, tell, with_age, write_json,
+    DataArg, Failure, FilterArgs, OwnedView, Standing, hint, now_ms, parse_url, stream, tell, with_age,
+    write_json,
 };
 use crate::base::{rfc3339, shown};
 use crate::doc_index::{Discovered, DocState, DocumentInfo, DocumentLine, IndexView, Row};
@@ -208,13 +209,17 @@ fn text_of(line: &DocumentLine) -> String {
     told.map(|(name, value)| format!("{name:<10} {}\n", shown(&value, URL_BYTES_MAX))).collect()
 }
 
-fn pending(view: &IndexView, filter: &FilterArgs, waiting: bool, json: bool) -> Result<(), Failure> {
+fn pending(owned: &OwnedView, filter: &FilterArgs, waiting: bool, json: bool) -> Result<(), Failure> {
     let now_s = now_ms() / 1_000;
     let (mut left, mut is_none) = (filter.limit(), true);
-    let listed = lines(view, |lines, doc_id, discovered, row, out| {
+    let listed = lines(&owned.view, |lines, doc_id, discovered, row, out| {
         if left == 0 {
             return Ok(ControlFlow::Break(()));
         }
+        let Standing::Here(row) = owned.standing(&discovered.url, row) else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        let row = row.as_ref();
         let is_due = is_pending(row, now_s);
         let is_listed = is_due || (waiting && row.is_some_and(|row| row.due_s > 0));
         let (result, found_ms) = (row.and_then(|row| row.result), u64::from(discovered.at_s) * 1_000);

@@ -1,8 +1,8 @@
 use super::index::is_pending;
 use super::index_stat::origin_of;
-use super::shared::{DataArg, Failure, is_of_host, now_ms, stream, with_age, write_json};
+use super::shared::{DataArg, Failure, Standing, is_of_host, now_ms, stream, with_age, write_json};
 use crate::base::{Wall, rfc3339, shown};
-use crate::doc_index::{DocState, Row};
+use crate::doc_index::DocState;
 use crate::engine::{CrawlRules, NicenessLine, RobotsLine, RobotsState, Status, index_folder, remembered};
 use rapidhash::fast::RapidHashMap;
 use serde::Serialize;
@@ -28,15 +28,18 @@ struct Counts {
     success: u32,
     errors: u32,
     excluded: u32,
+    /// For other nodes of the cluster to fetch.
+    foreign: u32,
     /// 0 if nothing is to come.
     #[serde(skip)]
     next_due_s: u32,
 }
 
 pub(super) fn hosts(data: &DataArg, limit: usize, host: Option<&str>, json: bool) -> Result<(), Failure> {
-    let (view, now_ms) = (data.view_of_pending()?, now_ms());
+    let (owned, now_ms) = (data.view_of_pending()?, now_ms());
     let mut hosts: RapidHashMap<Box<str>, Counts> = RapidHashMap::default();
-    view.each(|_, discovered, row| {
+    owned.view.each(|_, discovered, row| {
+        let row = owned.standing(&discovered.url, row);
         let origin = origin_of(&discovered.url);
         if let Some(counts) = hosts.get_mut(origin) {
             counts.count(row, now_ms / 1_000);
@@ -83,9 +86,13 @@ pub(super) fn hosts(data: &DataArg, limit: usize, host: Option<&str>, json: bool
 }
 
 impl Counts {
-    fn count(&mut self, row: Option<&Row>, now_s: u64) {
+    fn count(&mut self, standing: Standing, now_s: u64) {
         self.known = self.known.saturating_add(1);
-        if is_pending(row, now_s) {
+        let Standing::Here(row) = standing else {
+            self.foreign += 1;
+            return;
+        };
+        if is_pending(row.as_ref(), now_s) {
             self.pending += 1;
             return;
         }

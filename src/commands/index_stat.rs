@@ -1,5 +1,5 @@
 use super::index::is_pending;
-use super::shared::{DataArg, Failure, counted, now_ms, sized, tell, with_age};
+use super::shared::{DataArg, Failure, Standing, counted, now_ms, sized, tell, with_age};
 use crate::base::{fingerprint, rfc3339, shown};
 use crate::doc_index::{DocState, Row};
 use crate::engine::{CrawlRules, index_folder};
@@ -19,6 +19,8 @@ struct Counted {
     success: u64,
     errors: u64,
     excluded: u64,
+    /// Of other nodes: known here, and for them to fetch.
+    foreign: u64,
     /// The reasons that are told apart are bounded.
     excluded_reasons: BTreeMap<String, u64>,
     hosts: u64,
@@ -34,16 +36,21 @@ struct Counted {
 }
 
 pub(super) fn stat(data: &DataArg, json: bool) -> Result<(), Failure> {
-    let view = data.view_of_pending()?;
+    let owned = data.view_of_pending()?;
+    let view = &owned.view;
     let now_s = now_ms() / 1_000;
     let (mut counted, mut hosts, mut next_due_s) = (Counted::default(), RapidHashSet::default(), u32::MAX);
     view.each(|doc_id, discovered, row| {
         counted.known += 1;
         *counted.kinds.entry(discovered.origin.provenance.kind.name()).or_default() += 1;
         hosts.insert(fingerprint(origin_of(&discovered.url).as_bytes()));
-        next_due_s = next_due_s.min(counted.count(row, now_s));
+        let Standing::Here(row) = owned.standing(&discovered.url, row) else {
+            counted.foreign += 1;
+            return ControlFlow::Continue(());
+        };
+        next_due_s = next_due_s.min(counted.count(row.as_ref(), now_s));
         if let Some(row) = row.filter(|row| row.state == DocState::Excluded) {
-            let note = view.note(doc_id, row).unwrap_or_default();
+            let note = view.note(doc_id, &row).unwrap_or_default();
             counted.count_excluded(note.reason.as_deref().unwrap_or("unknown"));
         }
         ControlFlow::Continue(())
@@ -118,6 +125,9 @@ impl Counted {
         );
         for (name, count) in &self.error_results {
             text += &format!("  {name:<18} {count}\n");
+        }
+        if self.foreign > 0 {
+            text += &format!("others'    {}: other nodes of the cluster fetch them\n", self.foreign);
         }
         let kinds: Vec<String> = self.kinds.iter().map(|(name, count)| format!("{name} {count}")).collect();
         let [ledger, documents, seen] = [self.ledger_bytes, self.documents_bytes, self.seen_bytes].map(sized);

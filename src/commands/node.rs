@@ -1,6 +1,6 @@
 use super::crawl::CrawlArgs;
 use super::settings::Overlay;
-use super::shared::{Failure, tell_event};
+use super::shared::{Failure, KEY_FILE, key_path, read_key, tell_event};
 use crate::base::random_u64;
 use crate::config::{Config, CouncilPlace, PeerAddress, Takeover, cluster_rules};
 use crate::engine::{Boot, ClusterTold, EtcdCouncil, Event, OutsideCouncil};
@@ -9,7 +9,6 @@ use crate::proto::partition::Spread;
 use crate::proto::peer_tls::{NodeIdentity, new_cluster_key};
 use crate::storage::{make_data_directory, replace_secret};
 use clap::Args;
-use std::io;
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -60,8 +59,6 @@ pub struct ClusterFlags {
 }
 
 const CLUSTER: &str = "Cluster";
-/// In the data directory of the first node.
-const KEY_FILE: &str = "cluster.key";
 
 impl NodeArgs {
     pub fn run(self) -> Result<(), Failure> {
@@ -144,9 +141,9 @@ pub(super) fn cluster_of(config: &mut Config, names_feeds: bool) -> Result<Clust
         None => listen.to_string(),
     };
     let data = &config.store.data;
-    let path = cluster.key.clone().unwrap_or_else(|| data.join(KEY_FILE));
+    let path = key_path(config, data);
     let join: Vec<String> = cluster.join.iter().map(|address| address.0.clone()).collect();
-    let key = match read_key(&path)? {
+    let key = match read_key(&path).map_err(Failure::Usage)? {
         Some(key) => key,
         None if !join.is_empty() => {
             return Err(Failure::Usage(format!(
@@ -194,17 +191,6 @@ fn reserve_bytes(config: &Config) -> u64 {
     let segments = 2 * config.cores.len().max(1) as u64;
     let free = config.store.free_bytes_min.as_ref().map_or(0, |bytes| bytes.0);
     config.store.segment_bytes.0.saturating_mul(segments).saturating_add(free)
-}
-
-fn read_key(path: &Path) -> Result<Option<ClusterKey>, Failure> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => match ClusterKey::parse(&text) {
-            Ok(key) => Ok(Some(key)),
-            Err(error) => Err(Failure::Usage(format!("{}: {error}", path.display()))),
-        },
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(cause) => Err(Failure::Usage(format!("{}: {cause}", path.display()))),
-    }
 }
 
 /// A cluster begins.

@@ -1,7 +1,9 @@
 use super::index::is_pending;
-use super::shared::{DataArg, Failure, RunNote, RunningCrawl, counted, now_ms, slow_commits, tell};
+use super::shared::{
+    DataArg, Failure, OwnedView, RunNote, RunningCrawl, Standing, counted, now_ms, slow_commits, tell,
+};
 use crate::base::{rfc3339, shown};
-use crate::doc_index::{DocState, IndexView};
+use crate::doc_index::DocState;
 use crate::engine::{NodeState, NodeStatus};
 use crate::master::keeping::MasterView;
 use crate::proto::warc::read_date;
@@ -64,6 +66,8 @@ struct Left {
     errors: u64,
     #[serde(skip)]
     excluded: u64,
+    /// For other nodes of the cluster to fetch.
+    foreign: u64,
     last_run: Option<RunNote>,
 }
 
@@ -123,12 +127,17 @@ impl Disk {
 }
 
 impl Left {
-    fn of(view: &IndexView, data: &Path) -> io::Result<Left> {
+    fn of(owned: &OwnedView, data: &Path) -> io::Result<Left> {
         let now_s = now_ms() / 1_000;
         let mut next_due_s = u32::MAX;
         let mut left = Left { state: "not running", last_run: RunNote::read(data), ..Left::default() };
-        view.each(|_, _, row| {
+        owned.view.each(|_, discovered, row| {
             left.known += 1;
+            let Standing::Here(row) = owned.standing(&discovered.url, row) else {
+                left.foreign += 1;
+                return ControlFlow::Continue(());
+            };
+            let row = row.as_ref();
             let due_s = row.map_or(0, |row| row.due_s);
             let is_waiting = due_s > 0 && u64::from(due_s) > now_s;
             left.waiting += u64::from(is_waiting);
@@ -187,13 +196,17 @@ impl Found {
             None => {}
         }
         if let Some(left) = &self.left {
-            let Left { known, pending, waiting, success, errors, excluded, .. } = left;
+            let Left { known, pending, waiting, success, errors, excluded, foreign, .. } = left;
             let (errors, excluded) = (counted(*errors, "error"), excluded_text(*excluded));
             rows.push(("state", left.ended()));
+            let others = match foreign {
+                0 => String::new(),
+                foreign => format!(", {foreign} for other nodes to fetch"),
+            };
             let due = due_text(*waiting, left.next_due.as_deref());
             rows.push((
                 "URLs",
-                format!("{known} known, {pending} pending{due}, {success} had, {errors}{excluded}"),
+                format!("{known} known, {pending} pending{due}, {success} had, {errors}{excluded}{others}"),
             ));
         }
         if let Some(Disk { free_bytes, total_bytes }) = &self.disk {

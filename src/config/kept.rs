@@ -98,6 +98,11 @@ impl Kept {
         }
     }
 
+    /// What is kept; the rest is as by default.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
     fn parse(text: &str, path: &Path) -> Result<Kept, ConfigError> {
         let (mut reading, table) = Reading::with_table::<Table>(text, path, Some(TABLE));
         match &table {

@@ -2,7 +2,7 @@ use super::bits::Bits;
 use super::documents::DocState;
 use super::frontier::HostCounts;
 use super::index::IndexStats;
-use rapidhash::fast::RapidHashMap;
+use rapidhash::fast::{RapidHashMap, RapidHashSet};
 
 /// Where every document stands, and how many stand where: pending, handed out, or answered for.
 #[derive(Default)]
@@ -11,6 +11,8 @@ pub(super) struct Bookkeeping {
     open: RapidHashMap<u32, u32>,
     /// Documents that were handed out or answered for, and are not pending.
     taken: Bits,
+    /// Documents of other nodes that are open, as what a process before this one stored of them is to be recorded.
+    open_elsewhere: RapidHashSet<u32>,
     /// Of what is counted here: known, success, errors, excluded and refused.
     pub counts: IndexStats,
 }
@@ -81,6 +83,30 @@ impl Bookkeeping {
     /// What the rules left out is wanted after all.
     pub fn uncount_excluded(&mut self) {
         self.counts.excluded = self.counts.excluded.saturating_sub(1);
+    }
+
+    /// What was counted, as it is had, is another node's from now on.
+    pub fn count_elsewhere(&mut self, state: DocState) {
+        self.counts.elsewhere += u64::from(state == DocState::Success);
+    }
+
+    /// It is ours again, or is not counted any more.
+    pub fn uncount_elsewhere(&mut self, doc_id: u32, state: DocState) {
+        let is_counted = !self.open_elsewhere.remove(&doc_id) && state == DocState::Success;
+        self.counts.elsewhere = self.counts.elsewhere.saturating_sub(u64::from(is_counted));
+    }
+
+    /// A document of another node is open.
+    pub fn open_elsewhere(&mut self, doc_id: u32, state: DocState) {
+        self.uncount_elsewhere(doc_id, state);
+        self.open_elsewhere.insert(doc_id);
+    }
+
+    /// Something became of a document; it may be another node's.
+    pub fn count_taken_up(&mut self, doc_id: u32, state: DocState) {
+        if !self.open_elsewhere.is_empty() && self.open_elsewhere.remove(&doc_id) {
+            self.count_elsewhere(state);
+        }
     }
 
     fn counters<'a>(

@@ -62,6 +62,8 @@ pub struct IndexStats {
     pub next_due_s: Option<u32>,
     pub success: u64,
     pub errors: u64,
+    /// Of `success`: of URLs that are other nodes' by now, which count them, too.
+    pub elsewhere: u64,
     /// Kept out by the rules of this crawl.
     pub excluded: u64,
     /// Of other nodes: known here, and never fetched.
@@ -88,6 +90,11 @@ impl IndexStats {
 
     pub fn done(&self) -> u64 {
         self.success + self.errors
+    }
+
+    /// Of the URLs that are this node's: over all nodes, each page counts once.
+    pub fn own_success(&self) -> u64 {
+        self.success.saturating_sub(self.elsewhere)
     }
 }
 
@@ -306,6 +313,7 @@ impl DocIndex {
     /// Counts a document by its row, and notes when it is due.
     fn count(&mut self, doc_id: u32, host: u32, row: &Row) {
         self.books.count(self.frontier.counts(host), row.state);
+        self.books.count_taken_up(doc_id, row.state);
         if row.due_s > 0 && row.due_s != NEVER_S {
             self.due.put(doc_id, row.due_s);
         }

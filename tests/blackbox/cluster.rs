@@ -349,9 +349,14 @@ fn nodes_join_and_are_drained_under_load() {
         all,
         "no page was asked for twice: {asked}"
     );
+    let counts_once = |cluster: &Cluster| {
+        wait_for("every page counts with its owner", PATIENCE, || (cluster.pages(1) == all).then_some(()));
+    };
+    counts_once(&cluster);
     // A voter is drained and keeps its vote.
     let drained = cluster.ask(1, &["drain", "3", "--timeout", "240"]);
     assert!(drained.code() == 0 && drained.text().contains("leave it running"), "{}", drained.stderr);
+    counts_once(&cluster);
     for (order, says) in [("freeze", "frozen: nobody"), ("thaw", "thawed")] {
         let ordered = cluster.ask(2, &[order]).done().text();
         assert!(ordered.starts_with(says), "{ordered}");
@@ -613,7 +618,8 @@ fn what_is_wrong_is_said_in_one_line_with_the_mend() {
 
 #[test]
 fn the_directory_of_a_node_is_for_a_node() {
-    let spec = spec(8, 3);
+    // Enough hosts that each node has some.
+    let spec = spec(16, 3);
     let farm = Farm::start(spec.clone());
     let mut cluster = Cluster::of_farm(&farm, "0");
     cluster.start(1);
@@ -635,15 +641,47 @@ fn the_directory_of_a_node_is_for_a_node() {
         let last = refused.stderr.lines().last().unwrap();
         assert!(last.contains("is a node of a cluster") && last.contains("nephila node --data"), "{last}");
     }
-    // What its files alone cannot tell is said.
-    let note = "URLs that are other nodes' to fetch count as pending here, too";
-    for (command, code) in
-        [(&["index", "stat"][..], 0), (&["index", "hosts"], 0), (&["index", "pending"], 0), (&["status"], 1)]
-    {
+    // By its files alone, and the key of the cluster, it is told what is its own to fetch: nothing is left. All seeds came here.
+    let data = cluster.data(1);
+    let told = |command: &[&str], code: i32| {
         let told = run([command, &["--json", "--data", data]].concat());
-        assert_eq!((told.code(), told.stderr.lines().count()), (code, 1), "{command:?}: {}", told.stderr);
-        assert!(told.stderr.contains(note), "{command:?}: {}", told.stderr);
+        assert_eq!(told.code(), code, "{command:?}: {}", told.stderr);
+        told
+    };
+    let readers =
+        [(&["index", "stat"][..], 0), (&["index", "hosts"], 0), (&["index", "pending"], 0), (&["status"], 1)];
+    for (command, code) in readers {
+        assert_eq!(told(command, code).stderr, "", "{command:?}");
     }
+    // Where the key is, was said to the other one by a flag.
+    let other = run(["index", "stat", "--json", "--data", cluster.data(2)]).done();
+    assert_eq!((other.stderr.as_str(), &other.json()["pending"]), ("", &0.into()));
+    for stat in [told(&["index", "stat"], 0).json(), told(&["status"], 1).json()] {
+        assert_eq!(stat["pending"], 0, "{stat}");
+        let number = |name: &str| stat[name].as_u64().unwrap();
+        let done = number("success") + number("errors");
+        assert!(number("foreign") > 0 && number("known") == number("foreign") + done, "{stat}");
+    }
+    assert_eq!(told(&["index", "pending"], 0).text(), "");
+    let hosts = told(&["index", "hosts"], 0).text();
+    let hosts: Vec<Value> = hosts.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(hosts.iter().all(|host| host["pending"] == 0), "{hosts:?}");
+    assert!(hosts.iter().any(|host| host["foreign"] != 0), "{hosts:?}");
+    // Without the key nobody can tell, and that is said.
+    let key = cluster.key();
+    let aside = cluster.dir.join("aside.key");
+    std::fs::rename(&key, &aside).unwrap();
+    let note = "URLs that are other nodes' to fetch count as pending here, too";
+    for (command, code) in readers {
+        let told = told(command, code);
+        assert_eq!(told.stderr.lines().count(), 1, "{command:?}: {}", told.stderr);
+        assert!(
+            told.stderr.contains(note) && told.stderr.contains("its key file"),
+            "{command:?}: {}",
+            told.stderr
+        );
+    }
+    std::fs::rename(&aside, &key).unwrap();
     // And a crawl is no node.
     let plain = cluster.dir.join("plain");
     run(["add", "--data", plain.to_str().unwrap(), "http://a.test/"]).done();

@@ -1,5 +1,5 @@
 use super::event_log::tell;
-use super::{Failure, counted, hint, plural};
+use super::{Failure, OwnedView, counted, plural};
 use crate::config::{Config, FormerSettings, Kept};
 use crate::doc_index::IndexView;
 use crate::engine::{Event, NodeFiles, OpenIndex, index_folder};
@@ -35,16 +35,9 @@ impl DataArg {
         })
     }
 
-    /// The same, for those who tell what is to be fetched: the files of a node do not say whose a URL is.
-    pub fn view_of_pending(&self) -> Result<IndexView, Failure> {
-        let view = self.view()?;
-        if NodeFiles::are_in(&self.path) {
-            hint(format_args!(
-                "{} is a node of a cluster: URLs that are other nodes' to fetch count as pending here, too",
-                self.path.display()
-            ));
-        }
-        Ok(view)
+    /// The same, for those who tell what is to be fetched.
+    pub fn view_of_pending(&self) -> Result<OwnedView, Failure> {
+        Ok(OwnedView::new(self.view()?, &self.path))
     }
 }
 

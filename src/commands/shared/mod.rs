@@ -1,6 +1,7 @@
 //! What several commands share: how they fail and print, the flags that open data directories, the machine that they
 //! run on, and the one way in which `crawl`, `spider`, `urlserver` and `storeserver` run a node to its end.
 
+mod cluster_key;
 mod data;
 mod event_log;
 mod failure;
@@ -11,6 +12,7 @@ mod log_parts;
 pub(super) mod machine;
 mod names;
 pub(super) mod output;
+mod owned_view;
 mod product_driver;
 mod progress;
 mod progress_line;
@@ -27,6 +29,7 @@ mod url_list;
 mod verbosity;
 
 pub(super) use crate::base::{counted, plural};
+pub(super) use cluster_key::{KEY_FILE, key_path, read_key};
 pub(super) use data::{DataArg, free_data, is_no_node, keep_settings, lacks, now_ms, open_data, open_index};
 pub(super) use event_log::{LogArgs, tell as tell_event};
 pub(super) use failure::Failure;
@@ -41,6 +44,7 @@ pub(super) use names::NameSource;
 pub(super) use output::{
     hint, mb, print, say, say_failure, sized, stream, tell, tell_summary, write_json, written,
 };
+pub(super) use owned_view::{OwnedView, Standing};
 pub(super) use product_driver::{ChosenDriver, ProductDriver};
 pub(super) use reload::Reload;
 pub(super) use report::{CrawlReport, Fetches, SpiderReport, StoreReport, UrlReport};

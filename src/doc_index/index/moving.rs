@@ -148,8 +148,10 @@ impl DocIndex {
             _ => {}
         }
         self.books.uncount(counts, before.state);
+        self.books.uncount_elsewhere(doc_id, before.state);
         if is_done(row.state) {
             self.books.count(counts, row.state);
+            self.books.count_elsewhere(row.state);
         }
     }
 }

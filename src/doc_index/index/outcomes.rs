@@ -218,9 +218,12 @@ impl DocIndex {
             let row = self.row(doc_id);
             let is_done = matches!(row.state, DocState::Success | DocState::Error);
             // It was fetched here before it was another node's.
-            if !is_done && self.shares.is_foreign(&found.url) {
-                self.frontier.counts(host).known += 1;
-                self.books.counts.foreign -= 1;
+            if self.shares.is_foreign(&found.url) {
+                if !is_done {
+                    self.frontier.counts(host).known += 1;
+                    self.books.counts.foreign -= 1;
+                }
+                self.books.open_elsewhere(doc_id, row.state);
             }
             self.uncount(host, &row);
         }

@@ -181,6 +181,7 @@ impl DocIndex {
                     if is_pending {
                         books.count(frontier.counts(host), state);
                     }
+                    books.count_elsewhere(state);
                     return;
                 }
                 Some(DocState::Excluded) if !is_pending => books.uncount_excluded(),
@@ -235,7 +236,8 @@ impl DocIndex {
             let waits = row.is_some_and(|row| row.due_s > 0);
             match row.map(|row| row.state) {
                 // It is counted by its row already.
-                Some(DocState::Success | DocState::Error) => {
+                Some(state @ (DocState::Success | DocState::Error)) => {
+                    books.uncount_elsewhere(doc_id, state);
                     if let Some(row) = row.filter(|_| waits && looks_again) {
                         due.put(doc_id, row.due_s);
                     }

@@ -224,6 +224,7 @@ impl Replay<'_> {
             if !is_ours {
                 // Fetched here, or by the node that handed it over. When it is due is for its owner to know.
                 self.index.books.take(doc_id);
+                self.index.books.count_elsewhere(row.state);
                 return self.index.books.count(self.index.frontier.counts(host), row.state);
             }
             if !self.is_pending(&mut row, doc_id) {

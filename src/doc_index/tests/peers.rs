@@ -266,7 +266,7 @@ fn a_partition_moves_with_what_is_known_of_its_urls() {
         }
         let stats = taker.stats();
         assert_eq!((stats.known, stats.foreign, stats.success, stats.errors), (4, 2, 1, 1), "{stats:?}");
-        assert_eq!((stats.pending, stats.waiting), (0, 0), "{stats:?}");
+        assert_eq!((stats.pending, stats.waiting, stats.own_success()), (0, 0, 0), "{stats:?}");
         taker.flush(true).unwrap();
         drop(taker);
         (taker, _) = to.open(rules(&theirs));
@@ -281,9 +281,11 @@ fn a_partition_moves_with_what_is_known_of_its_urls() {
     let given = giver.stats();
     assert_eq!((given.known, given.foreign, given.pending, given.waiting), (5, 2, 1, 0), "{given:?}");
     assert_eq!((given.success, given.errors), (1, 1), "its store has them");
+    assert_eq!(given.own_success(), 0, "over all nodes a page counts once");
     assert_eq!(taker.set_share(with.clone()).unwrap(), Ok(()));
     let got = taker.stats();
     assert_eq!((got.known, got.foreign, got.pending, got.waiting), (4, 0, 1, 1), "{got:?}");
+    assert_eq!((got.success, got.own_success()), (1, 1));
     assert_eq!(pending(&mut taker), ["http://h0/pending"]);
     taker.put_back(of(&taker, "http://h0/pending"));
     let later = taker.candidates(9, &RejectList::default(), NOW_S + 86_400);
@@ -304,6 +306,12 @@ fn a_partition_moves_with_what_is_known_of_its_urls() {
     drop(giver);
     let (mut giver, _) = from.open(rules(&without));
     assert_eq!((giver.stats().pending, giver.stats().foreign, giver.stats().waiting), (1, 2, 0));
+    assert_eq!((giver.stats().success, giver.stats().own_success()), (1, 0));
+    // What a process before had stored, and is taken up, counts where it did.
+    let done = of(&giver, "http://h0/done");
+    assert!(giver.take_up(done) && giver.stats().success == 0);
+    answer(&mut giver, "http://h0/done", ResultCode::Ok);
+    assert_eq!((giver.stats().success, giver.stats().own_success()), (1, 0));
     assert_eq!(pending(&mut giver), ["http://h1/other"]);
     assert!(
         giver.candidates(9, &RejectList::default(), NOW_S + 86_400).is_empty(),
@@ -324,6 +332,7 @@ fn a_partition_moves_with_what_is_known_of_its_urls() {
         (2, 1, 0, 1),
         "{back:?}"
     );
+    assert_eq!(back.own_success(), 2);
 }
 
 /// Rows that are damaged on their way are told, and never believed.

@@ -1,6 +1,6 @@
 use crate::peer::register::{Kept, Register};
 use crate::peer::{Table, TableError};
-use crate::proto::partition::Partition;
+use crate::proto::partition::{Partition, Partitioner, Share};
 use crate::storage::{checked, checked_lines, make_directory, replace};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -88,6 +88,20 @@ impl NodeFiles {
     /// Whether a data directory is that of a node.
     pub fn are_in(directory: &Path) -> bool {
         directory.join(Self::FOLDER).join(ID).exists()
+    }
+
+    /// What is the node's whose data directory this is, by the table that it kept, for those who only look. Nothing if that is none
+    /// of this cluster, or knows no table.
+    pub fn share_in(
+        directory: &Path,
+        cluster: [u8; 16],
+        partition_seed: u64,
+    ) -> Result<Option<Share>, NodeFilesError> {
+        let files = NodeFiles(Place::Folder(directory.join(Self::FOLDER)));
+        let id = files.id()?.filter(|id| id.cluster == cluster);
+        let (Some(id), Some(table)) = (id, files.table()?) else { return Ok(None) };
+        let partitioner = Partitioner::new(table.spread(), partition_seed);
+        Ok(Some(Share::new(partitioner, id.number, table.epoch(), table.owners())))
     }
 
     pub fn in_memory() -> NodeFiles {

@@ -206,7 +206,7 @@ impl Rounds {
             outbox: urls.outbox,
             copied: here.copied,
             right_left_ms: here.right_left_ms,
-            pages: stats.success,
+            pages: stats.own_success(),
         }
     }
 }
