@@ -163,6 +163,13 @@ impl SegmentCopy {
         Ok(synced)
     }
 
+    /// Removes a segment of a store that nobody writes to, for good.
+    pub fn remove_at(data: &Path, segment: u64) -> io::Result<()> {
+        let segments = data.join("segments");
+        SegmentCopy { segments: segments.clone(), growing: BTreeMap::new() }.remove(&[segment])?;
+        sync_directory(&segments)
+    }
+
     /// The other store does not have these any more.
     pub fn remove(&mut self, segments: &[u64]) -> io::Result<()> {
         for file in self.files()?.into_iter().filter(|file| segments.contains(&file.number)) {

@@ -442,6 +442,17 @@ fn a_node_that_stays_away_is_taken_over_from_its_copy_and_comes_back_to_what_is_
     cluster.start_again(3);
     cluster.wait(2, 3);
     assert_eq!(owns(&cluster.status(1), 3).0, "member");
+    // It has its pages again, and a copy of them: what was kept meanwhile goes, there and where that was copied to.
+    wait_for("what was kept is removed", 2 * PATIENCE, || (!kept.exists()).then_some(()));
+    let said = cluster.nodes[&follower].running.as_ref().unwrap().stderr();
+    assert!(said.contains("of node 3 that were kept here are removed"), "{said}");
+    let next = cluster.status(3)["copy"]["node"].as_u64().unwrap() as u16;
+    for (url, number) in had.iter().flat_map(|url| [(url, 3), (url, next)]) {
+        let page = run(["store", "cat", url, "--data", cluster.data(number)]);
+        assert_eq!(page.code(), 0, "{number}: {}", page.stderr);
+    }
+    let verified = cluster.ask(1, &["verify"]);
+    assert_eq!(verified.code(), 0, "{}{}", verified.text(), verified.stderr);
     cluster.stop_all();
     assert_all_stored(&cluster, &farm, &spec);
 }

@@ -8,8 +8,9 @@ use super::page_folders::PageFolders;
 use super::page_keeping::PageKeeping;
 use super::pages_in::PagesIn;
 use super::pages_out::PagesOut;
+use super::returned::Removed;
 use super::taking_over::{Taken, TakingOver};
-use super::verify_desk::VerifyDesk;
+use super::verify_desk::{Places, VerifyDesk};
 use super::verifying::Originals;
 use crate::base::{Now, Wall, counted};
 use crate::engine::inspect::cluster_view::{CopyPart, CopyView};
@@ -113,8 +114,22 @@ impl CopyDesk {
         let CopyDesk { copying, pages_out, folders, .. } = self;
         let originals = Originals { copying, pages_out, folders };
         busy |= self.verify.turn(now, (table, me), originals, wires);
+        match self.verify.take_removed() {
+            Some(Ok(removed)) => self.tell_removed(removed),
+            Some(Err(cause)) => drop(self.failed(&cause)),
+            None => {}
+        }
         let kept = self.pages_in.turn(now, wires);
         busy | kept.unwrap_or_else(|cause| self.failed(&cause))
+    }
+
+    fn tell_removed(&self, Removed { node, segments }: Removed) {
+        let what = counted(segments, "segment");
+        let text = format!(
+            "{what} of node {node} that were kept here are removed: it is back with them, and its copy has them"
+        );
+        let fields = vec![("node", u64::from(node).into()), ("segments", segments.into())];
+        self.health.tell(Event::KeptRemoved, fields, text);
     }
 
     /// Nodes that were followers before have copies that are not needed, once there is a whole one.
@@ -199,7 +214,8 @@ impl CopyDesk {
 
     /// A node wants to know whether all is as promised, or says so.
     pub fn verify(&mut self, node: u16, word: &PeerWord<'_>) {
-        self.verify.word(node, word, (&self.copies, &self.folders));
+        let CopyDesk { copies, folders, pages_out, .. } = self;
+        self.verify.word(node, word, Places { copies, folders, pages_out });
     }
 
     pub fn has_messages(&self) -> bool {

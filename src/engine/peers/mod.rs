@@ -88,6 +88,7 @@ mod peer_actor;
 mod peer_desk;
 mod peer_event;
 mod refusals;
+mod returned;
 mod right_telling;
 mod rounds;
 mod seen;

@@ -42,6 +42,18 @@ impl PageFolders {
         Ok(all.into_iter().take(STORES_COPIED_MAX).collect())
     }
 
+    /// Where the store of this node is.
+    pub fn own(&self) -> PathBuf {
+        self.data.clone()
+    }
+
+    /// Removes a store of a node that was gone, which has nothing any more.
+    pub fn remove(&self, store: StoreName) -> io::Result<()> {
+        let StoreName { node, count } = store;
+        fs::remove_dir_all(self.copies.join(format!("{node}.{count}{KEPT}")))?;
+        sync_directory(&self.copies)
+    }
+
     /// Where the copy of a store of a node is; it is made if there is none.
     pub fn copy_of(&self, node: u16, store: StoreName) -> io::Result<PathBuf> {
         let folder = self.place_of(node, store);

@@ -195,6 +195,13 @@ impl PagesOut {
         Some(HeldThere { segments, untold })
     }
 
+    /// Whether a follower may have something of a store: it is to be told first when that goes.
+    pub fn may_hold(&self, store: StoreName) -> bool {
+        let Some(_) = self.follower.node() else { return false };
+        let told = self.talk.as_ref().filter(|talk| talk.is_told);
+        told.is_none_or(|talk| talk.held.keys().any(|(of, _)| *of == store))
+    }
+
     /// Bytes that the follower has.
     pub fn bytes(&self) -> u64 {
         self.talk.as_ref().map_or(0, |talk| talk.held.values().map(|state| state.bytes).sum())

@@ -215,7 +215,11 @@ impl PeersSetup {
         let pages_out = PagesOut::new(self.told.copies, self.id.starts, folders.clone());
         let (copies, health) = (Copies::open(&self.directory), health.clone());
         let (reserve_bytes, told) = (self.told.reserve_bytes, health.clone());
-        let verify = VerifyDesk::new(report.verify().clone(), Summing::new(bell.clone()), self.id.starts);
+        let summing = match self.told.boot {
+            Boot::Machine => Summing::new(bell.clone()),
+            Boot::Simulated => Summing::at_once(bell.clone()),
+        };
+        let verify = VerifyDesk::new(report.verify().clone(), summing, self.id.starts);
         let parts = CopyParts {
             copying,
             copies,

@@ -4,6 +4,7 @@ use crate::proto::peer_wire::Sum;
 use crate::proto::record::SegmentState;
 use crate::rings::Doorbell;
 use crate::store_server::{Soundness, check_segment, sum_segment};
+use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,6 +19,8 @@ pub(super) struct Summing {
     thread: Option<Thread>,
     /// Sums that were not taken yet.
     done: Arc<AtomicUsize>,
+    /// For a simulation, where there are no threads: what was wanted is made at once.
+    at_once: Option<VecDeque<(SumFor, Sum)>>,
 }
 
 struct Thread {
@@ -29,6 +32,8 @@ struct Thread {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SumFor {
     Here(u64),
+    /// Of a store that was kept.
+    Kept(u64),
     Node(u16, u64),
 }
 
@@ -51,11 +56,20 @@ const REST_MAX: Duration = Duration::from_millis(200);
 impl Summing {
     /// The bell is of the thread that takes the sums.
     pub fn new(bell: Arc<Doorbell>) -> Summing {
-        Summing { bell, thread: None, done: Arc::default() }
+        Summing { bell, thread: None, done: Arc::default(), at_once: None }
+    }
+
+    /// Without a thread.
+    pub fn at_once(bell: Arc<Doorbell>) -> Summing {
+        Summing { at_once: Some(VecDeque::new()), ..Summing::new(bell) }
     }
 
     /// Wants a sum. Without a thread to make it, it cannot be had.
     pub fn want(&mut self, who: SumFor, job: Job) -> Result<(), Sum> {
+        if let Some(made) = &mut self.at_once {
+            made.push_back((who, job.sum(|| {})));
+            return Ok(());
+        }
         let thread = match self.thread.take() {
             Some(thread) => thread,
             None => self.begin().map_err(|_| Sum::Unreadable)?,
@@ -71,7 +85,11 @@ impl Summing {
         let (bell, done) = (self.bell.clone(), self.done.clone());
         let begun = spawn("verify", move || {
             for (who, job) in wanted {
-                let sum = job.sum();
+                let mut since = Instant::now();
+                let sum = job.sum(|| {
+                    std::thread::sleep(since.elapsed().clamp(REST, REST_MAX));
+                    since = Instant::now();
+                });
                 // Before it can be taken.
                 done.fetch_add(1, Ordering::AcqRel);
                 if made.send((who, sum)).is_err() {
@@ -85,23 +103,22 @@ impl Summing {
     }
 
     pub fn take(&mut self) -> Option<(SumFor, Sum)> {
+        if let Some(made) = &mut self.at_once {
+            return made.pop_front();
+        }
         let taken = self.thread.as_ref()?.sums.try_recv().ok()?;
         self.done.fetch_sub(1, Ordering::AcqRel);
         Some(taken)
     }
 
     pub fn has_sums(&self) -> bool {
-        self.done.load(Ordering::Acquire) > 0
+        let at_once = self.at_once.as_ref().is_some_and(|made| !made.is_empty());
+        at_once || self.done.load(Ordering::Acquire) > 0
     }
 }
 
 impl Job {
-    fn sum(&self) -> Sum {
-        let mut since = Instant::now();
-        let pause = || {
-            std::thread::sleep(since.elapsed().clamp(REST, REST_MAX));
-            since = Instant::now();
-        };
+    fn sum(&self, pause: impl FnMut()) -> Sum {
         let sum = match self {
             Job::Segment { folder, state } => {
                 sum_segment(folder, state, pause).map(|digest| digest.map(|digest| (state.bytes, digest)))

@@ -2,6 +2,8 @@ use super::Sends;
 use super::copies::Copies;
 use super::inquiry::{Inquiry, digest};
 use super::page_folders::PageFolders;
+use super::pages_out::PagesOut;
+use super::returned::{Removed, Returned, original};
 use super::summing::{Job, SumFor, Summing};
 use super::verifying::{Originals, Verifying};
 use crate::base::Now;
@@ -9,6 +11,15 @@ use crate::engine::inspect::verify_view::VerifyReport;
 use crate::limits::SUMS_ASKED_MAX;
 use crate::peer::Table;
 use crate::proto::peer_wire::{PeerWord, Sum, SumOf, Verified};
+use std::io;
+
+/// Where there is something to be summed up.
+#[derive(Clone, Copy)]
+pub(super) struct Places<'a> {
+    pub copies: &'a Copies,
+    pub folders: &'a PageFolders,
+    pub pages_out: &'a PagesOut,
+}
 
 /// Whether nodes have what was promised: asked by an operator, of all of them; and told by this one, to whoever asks.
 pub(super) struct VerifyDesk {
@@ -16,6 +27,9 @@ pub(super) struct VerifyDesk {
     summing: Summing,
     verifying: Verifying,
     inquiry: Option<Inquiry>,
+    returned: Returned,
+    /// What went of it, or why it could not.
+    removed: Option<io::Result<Removed>>,
     /// Nodes that want to know which table this one goes by.
     tables: Vec<(u16, u64)>,
     /// Nodes for which sums are made, with their numbers.
@@ -32,6 +46,8 @@ impl VerifyDesk {
             summing,
             verifying: Verifying::new(starts),
             inquiry: None,
+            returned: Returned::new(starts),
+            removed: None,
             tables: Vec::new(),
             serving: Vec::new(),
             refused: Vec::new(),
@@ -40,7 +56,7 @@ impl VerifyDesk {
     }
 
     /// A node asks something, or answers.
-    pub fn word(&mut self, node: u16, word: &PeerWord<'_>, (copies, folders): (&Copies, &PageFolders)) {
+    pub fn word(&mut self, node: u16, word: &PeerWord<'_>, places: Places<'_>) {
         match word {
             PeerWord::VerifyAsk { id, copies: true } => self.verifying.asked(node, *id),
             PeerWord::VerifyAsk { id, copies: false } => {
@@ -52,20 +68,27 @@ impl VerifyDesk {
                     inquiry.told(node, *id, verified, self.now);
                 }
             }
-            PeerWord::SumAsk { id, of } => self.serve(node, *id, *of, (copies, folders)),
-            PeerWord::Sum { id, sum } => self.verifying.summed_there(node, *id, *sum),
+            PeerWord::SumAsk { id, of } => self.serve(node, *id, *of, places),
+            PeerWord::Sum { id, sum } => {
+                self.verifying.summed_there(node, *id, *sum);
+                self.returned.summed_there(node, *id, *sum);
+            }
             _ => {}
         }
     }
 
-    /// Sums up something of the copy of a node: of its own, and of no other.
-    fn serve(&mut self, node: u16, id: u64, of: SumOf, (copies, folders): (&Copies, &PageFolders)) {
+    /// Sums up something of the copy of a node, of its own and of no other; or of the store of this node, if a follower has that, too.
+    fn serve(&mut self, node: u16, id: u64, of: SumOf, Places { copies, folders, pages_out }: Places<'_>) {
         // Whoever asks for more has to wait, or has another word for it.
         if self.serving.iter().filter(|(waits, _)| *waits == node).count() >= SUMS_ASKED_MAX {
             return;
         }
         let job = match of {
             SumOf::Segment { store, state } => Job::Segment { folder: folders.place_of(node, store), state },
+            SumOf::Original { state } => match original(folders, pages_out, state) {
+                Some(job) => job,
+                None => return self.refused.push((node, id, Sum::Missing)),
+            },
             SumOf::Knowledge { copy, batch } => Job::Knowledge { folder: copies.folder(node), copy, batch },
         };
         match self.summing.want(SumFor::Node(node, id), job) {
@@ -76,10 +99,16 @@ impl VerifyDesk {
 
     pub fn down(&mut self, node: u16) {
         self.verifying.down(node);
+        self.returned.down(node);
         self.tables.retain(|(waits, _)| *waits != node);
         if let Some(inquiry) = &mut self.inquiry {
             inquiry.down(node);
         }
+    }
+
+    /// Pages of a node that was gone went from here, or could not.
+    pub fn take_removed(&mut self) -> Option<io::Result<Removed>> {
+        self.removed.take()
     }
 
     pub fn has_messages(&self) -> bool {
@@ -88,7 +117,7 @@ impl VerifyDesk {
 
     pub fn next_due(&self) -> Option<Now> {
         let inquiry = self.inquiry.as_ref().and_then(Inquiry::next_due);
-        [inquiry, self.verifying.next_due()].into_iter().flatten().min()
+        [inquiry, self.verifying.next_due(), self.returned.next_due()].into_iter().flatten().min()
     }
 
     /// Goes on. True if something moved.
@@ -105,6 +134,7 @@ impl VerifyDesk {
             busy = true;
             match who {
                 SumFor::Here(id) => self.verifying.summed_here(id, sum),
+                SumFor::Kept(id) => self.returned.summed_here(id, sum),
                 SumFor::Node(node, id) => {
                     self.serving.retain(|waits| *waits != (node, id));
                     wires.send(node, &PeerWord::Sum { id, sum });
@@ -122,6 +152,8 @@ impl VerifyDesk {
             let verified = Verified { is_done: true, ..of_table(table) };
             wires.send(node, &PeerWord::Verified { id, verified });
         }
+        let went = self.returned.turn(now, (table, me), originals, &mut self.summing, wires);
+        self.removed = went.transpose().or(self.removed.take());
         if let Some((node, id, found)) = self.verifying.turn(now, originals, &mut self.summing, wires) {
             let Verified { epoch, table: digest, .. } = of_table(table);
             let verified = Verified { epoch, table: digest, ..found };

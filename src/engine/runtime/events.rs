@@ -141,6 +141,7 @@ events! {
     PeerDown "peer_down" Warn ["node", "cause"] "a link with another node of the cluster is gone; it is made again";
     PeerRefused "peer_refused" Warn ["addr", "cause"] "two nodes cannot be in one cluster, and what differs between them";
     CopyTaken "copy_taken" Info ["node", "lines"] "what a node knew that was taken over is in the index of this one, from the copy on its disk";
+    KeptRemoved "kept_removed" Info ["node", "segments"] "pages that this node kept of one that was gone are removed, as that one is back with them and has a copy";
     ClusterFiles "cluster_files" Warn ["cause"] "a file of the cluster cannot be written; it is tried again";
     RightLost "right_lost" Warn [] "the right of this node to ask hosts is over, as neither a majority of the voters nor an etcd renews it; it waits";
     RightHeld "right_held" Info [] "this node has the right to ask the hosts of its partitions, and renews it";

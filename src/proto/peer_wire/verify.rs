@@ -62,11 +62,14 @@ pub enum ShortKind {
     NoAnswer = 11,
 }
 
-/// What is summed up of a copy.
+/// What is summed up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SumOf {
     /// So many bytes of a segment of the sender, from the first on.
     Segment { store: StoreName, state: SegmentState },
+    /// So many bytes of a segment of the receiver's own store, which the sender kept while that was gone. There is none to be had
+    /// unless the follower of the receiver has them, too.
+    Original { state: SegmentState },
     /// What the sender knows: the batches of a copy up to this one.
     Knowledge { copy: u64, batch: u64 },
 }
@@ -174,6 +177,7 @@ impl Verified {
 
 const SEGMENT: u8 = 0;
 const KNOWLEDGE: u8 = 1;
+const ORIGINAL: u8 = 2;
 
 impl SumOf {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
@@ -181,6 +185,10 @@ impl SumOf {
             SumOf::Segment { store, state } => {
                 out.push(SEGMENT);
                 store.write(out);
+                write_state(out, state);
+            }
+            SumOf::Original { state } => {
+                out.push(ORIGINAL);
                 write_state(out, state);
             }
             SumOf::Knowledge { copy, batch } => {
@@ -197,6 +205,7 @@ impl SumOf {
                 let store = StoreName::read(fields)?;
                 Ok(SumOf::Segment { store, state: read_state(fields)? })
             }
+            ORIGINAL => Ok(SumOf::Original { state: read_state(fields)? }),
             KNOWLEDGE => Ok(SumOf::Knowledge { copy: fields.u64()?, batch: fields.u64()? }),
             _ => fields.unreadable("with something that has no sum"),
         }

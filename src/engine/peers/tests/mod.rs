@@ -3,6 +3,7 @@
 
 mod etcd;
 mod pages;
+mod returned;
 mod world;
 
 use super::*;

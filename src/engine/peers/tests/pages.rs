@@ -8,23 +8,23 @@ use crate::base::{Now, Wall};
 use crate::limits::PAGES_UNCOUNTED_BYTES_MAX;
 use crate::peer::{NodeState, Table, TableNode};
 use crate::proto::partition::Spread;
-use crate::proto::peer_wire::{FrameBuffer, PeerWord};
+use crate::proto::peer_wire::{FrameBuffer, PeerWord, StoreName};
 use crate::store_server::{DataDir, Keeper, Medium, NewRecord, Reader, ShardStore, StoreRules};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-struct Stage(PathBuf);
+pub(super) struct Stage(PathBuf);
 
 impl Stage {
-    fn new(name: &str) -> Stage {
+    pub fn new(name: &str) -> Stage {
         let path = std::env::temp_dir().join(format!("nephila-pages-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
         Stage(path)
     }
 
-    fn node(&self, number: u16) -> PathBuf {
+    pub fn node(&self, number: u16) -> PathBuf {
         self.0.join(number.to_string())
     }
 }
@@ -36,7 +36,7 @@ impl Drop for Stage {
 }
 
 /// Stores pages of so many bytes that no compressor makes smaller.
-fn store(data: &Path, urls: &[&str], bytes: usize) {
+pub(super) fn store(data: &Path, urls: &[&str], bytes: usize) {
     let (mut keeper, mut shard) = store_open(data, urls, bytes);
     shard.finish();
     keeper.close().unwrap();
@@ -61,10 +61,10 @@ fn store_open(data: &Path, urls: &[&str], bytes: usize) -> (Keeper, ShardStore) 
 
 /// What was said, as it was said.
 #[derive(Default)]
-struct Line {
-    words: Vec<Vec<u8>>,
+pub(super) struct Line {
+    pub words: Vec<Vec<u8>>,
     bytes: u64,
-    is_down: bool,
+    pub is_down: bool,
 }
 
 impl Sends for Line {
@@ -85,10 +85,10 @@ impl Sends for Line {
 }
 
 /// Node 1, whose pages go to node 2.
-struct Pair {
-    out: PagesOut,
+pub(super) struct Pair {
+    pub out: PagesOut,
     into: PagesIn,
-    table: Table,
+    pub table: Table,
     to: Line,
     back: Line,
     now: Now,
@@ -96,7 +96,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(stage: &Stage) -> Pair {
+    pub fn new(stage: &Stage) -> Pair {
         let node = |number: u16| TableNode {
             number,
             id: u64::from(number),
@@ -114,6 +114,12 @@ impl Pair {
             now: Now::from_us(1_000_000),
             upto_s: 0,
         }
+    }
+
+    /// Another node, to be in the table.
+    pub fn member(&self, number: u16) -> TableNode {
+        let address = format!("192.0.2.{number}:7174");
+        TableNode { number, id: u64::from(number), address, ..self.table.nodes()[0].clone() }
     }
 
     /// What node 1 says comes to node 2, and the other way; a moment passes.
@@ -147,7 +153,7 @@ impl Pair {
         }
     }
 
-    fn finish(&mut self) {
+    pub fn finish(&mut self) {
         let begun_at = self.now.plus_us(1);
         let is_safe = (0..1_000).any(|_| {
             self.go_on();
@@ -273,6 +279,22 @@ fn pages_of_nodes_that_are_gone_are_kept_and_copied_on() {
     pair.finish();
     pair.finish();
     assert!(has(&copies.join("1/7.3"), "http://g/later"));
+    // Of a store whose segments go, the follower hears before it is gone itself.
+    let third = stage.node(1).join("copies/7.4.pages");
+    store(&third, &["http://g/back"], 100);
+    pair.finish();
+    pair.finish();
+    let name = StoreName { node: 7, count: 4 };
+    assert!(has(&copies.join("1/7.4"), "http://g/back") && pair.out.may_hold(name));
+    for entry in fs::read_dir(third.join("segments")).unwrap() {
+        fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    assert!(pair.out.may_hold(name), "it was not told yet");
+    pair.finish();
+    pair.finish();
+    assert!(!pair.out.may_hold(name) && !has(&copies.join("1/7.4"), "http://g/back"));
+    PageFolders::new(&stage.node(1)).remove(name).unwrap();
+    pair.finish();
     // Now node 1 is gone. Whoever keeps its pages may be killed at any time, and does it again.
     fs::write(copies.join("1/known"), "").unwrap();
     let (taken, folders) = (copies.join("1.1.taken"), PageFolders::new(&stage.node(2)));

@@ -176,6 +176,7 @@ fn with_samples(mut each: impl FnMut(&PeerWord<'_>)) {
         PeerWord::VerifyAsk { id, copies: true },
         PeerWord::Verified { id, verified },
         PeerWord::SumAsk { id, of: SumOf::Segment { store, state } },
+        PeerWord::SumAsk { id, of: SumOf::Original { state } },
         PeerWord::SumAsk { id, of: SumOf::Knowledge { copy: 9, batch: 4 } },
         PeerWord::Sum { id, sum: Sum::Of { count: 5, digest: 6 } },
         PeerWord::Sum { id, sum: Sum::Missing },
