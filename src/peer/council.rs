@@ -7,7 +7,7 @@ use super::register::{
 };
 use super::table::Table;
 use crate::base::{Now, Rng};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Joins the rights of a node to the registers that they stand in. What it says goes out as [`Action`]s, also to itself:
@@ -19,6 +19,8 @@ pub struct Council {
     acceptor: Option<Acceptor>,
     /// One for each register that was ever asked for.
     proposers: BTreeMap<Register, Proposer>,
+    /// Those of them that are at work: with many nodes that is a small part.
+    working: BTreeSet<Register>,
     /// Of the sole voter, while it gets others to vote with it.
     growth: Option<Growth>,
     rng: Rng,
@@ -62,7 +64,15 @@ pub enum Action {
 impl Council {
     /// `acceptor` is there for whoever votes or may come to, with everything that its disk has.
     pub fn new(seat: Seat, rights: Rights, acceptor: Option<Acceptor>, rng: Rng) -> Council {
-        Council { seat, rights, acceptor, proposers: BTreeMap::new(), growth: None, rng }
+        Council {
+            seat,
+            rights,
+            acceptor,
+            proposers: BTreeMap::new(),
+            working: BTreeSet::new(),
+            growth: None,
+            rng,
+        }
     }
 
     pub fn rights(&self) -> &Rights {
@@ -109,7 +119,7 @@ impl Council {
 
     /// Goes on with everything whose time has come. `stamp_ms` is the calendar's time, to be told with a takeover.
     pub fn tick(&mut self, now: Now, stamp_ms: u64, out: &mut Vec<Action>) {
-        let registers: Vec<Register> = self.proposers.keys().copied().collect();
+        let registers: Vec<Register> = self.working.iter().copied().collect();
         for register in registers {
             let Council { proposers, rng, .. } = self;
             let step = proposers.get_mut(&register).map(|proposer| proposer.tick(now, rng));
@@ -199,14 +209,10 @@ impl Council {
             return;
         }
         self.seat.voters = voters_of(table);
-        let mut unknown = Vec::new();
-        for (register, proposer) in &mut self.proposers {
-            if !proposer.is_idle() {
-                unknown.push(*register);
-            }
+        for proposer in self.proposers.values_mut() {
             *proposer = proposer.among(self.seat.voters.clone());
         }
-        for register in unknown {
+        for register in std::mem::take(&mut self.working) {
             self.ended(register, &Outcome::Unknown, now);
         }
     }
@@ -224,12 +230,17 @@ impl Council {
 
     /// When to call [`Council::tick`] at the latest.
     pub fn next_due(&self) -> Option<Now> {
-        let proposers = self.proposers.values().filter_map(Proposer::next_due);
+        let proposers = self.working.iter().filter_map(|register| self.proposers[register].next_due());
         let growth = self.growth.as_ref().map(Growth::next_due);
         proposers.chain(self.rights.next_due()).chain(growth).min()
     }
 
+    /// A proposer has made a step.
     fn take(&mut self, register: Register, step: Step, now: Now, out: &mut Vec<Action>) {
+        match self.proposers.get(&register).is_none_or(Proposer::is_idle) {
+            true => self.working.remove(&register),
+            false => self.working.insert(register),
+        };
         let Step { sends, outcome } = step;
         out.extend(sends.into_iter().map(|(to, request)| Action::Ask { to, request }));
         if let Some(outcome) = outcome {

@@ -172,6 +172,12 @@ impl Exchange {
         Some((batch.number, &batch.bytes))
     }
 
+    /// Peers that something is to be sent to.
+    pub fn waiting(&self) -> impl Iterator<Item = u16> {
+        let waits = |way: &Way| way.is_up && way.sent < way.batches.len();
+        self.peers.iter().filter(move |(_, way)| waits(way)).map(|(&peer, _)| peer)
+    }
+
     /// A peer has everything up to this batch on its disk; says how many items that are.
     pub fn counted(&mut self, peer: u16, batch: u64) -> Result<u64, BadCount> {
         let Some(way) = self.peers.get_mut(&peer) else { return Ok(0) };

@@ -3,7 +3,7 @@ use super::crawl_process::CrawlProcess;
 use super::farm_process::FarmProcess;
 use super::record::RecordArgs;
 use super::rounds::median;
-use super::sampler::ProcessSample;
+use super::sampler::{ProcessSample, threads_us};
 use super::stage::Stage;
 use crate::commands::cluster::AskedNode;
 use crate::commands::demo_master::{Player, free_address};
@@ -18,7 +18,9 @@ use std::time::{Duration, Instant};
 
 /// Crawl a farm with one crawl, with the nodes of a cluster and with their copies, and compare CPU per page
 ///
-/// All processes run on one core and the farm on another. What a node of a cluster uses is counted from the moment at which
+/// All processes run on one core and the farm on another, so that several of them drive each other out of its cache. What that
+/// costs is told by as many crawls at once as there are nodes, each with its part of the hosts and nothing to do with the others:
+/// a cluster costs what its nodes use more than these. What a node of a cluster uses is counted from the moment at which
 /// its seeds are given until all pages are there, and before that for some seconds in which it has nothing to do.
 #[derive(Args)]
 #[command(
@@ -36,7 +38,7 @@ pub(super) struct ClusterBenchArgs {
     pages: u32,
     #[arg(long, value_name = "BYTES", default_value_t = 10_000, value_parser = size::<u32>)]
     page_bytes: u32,
-    /// Each has one crawl and two clusters, in turns; medians are reported
+    /// Each has one crawl, crawls apart and two clusters, in turns; medians are reported
     #[arg(long, value_name = "N", default_value_t = 3)]
     rounds: usize,
     /// Where it all is; removed afterwards [default: a directory of its own under the system's temporary one]
@@ -53,7 +55,9 @@ struct ClusterReport {
     rounds: usize,
     /// Medians over the rounds.
     crawl_us_per_page: f64,
-    /// Of nodes without and with copies, over the crawl of the same round.
+    /// Of as many crawls as there are nodes.
+    apart_us_per_page: f64,
+    /// Of nodes without and with copies, over the crawls of the same round.
     without_copies: Ratio,
     with_copies: Ratio,
     every_round: Vec<Round>,
@@ -62,9 +66,14 @@ struct ClusterReport {
 #[derive(Serialize, Clone, Copy)]
 struct Ratio {
     us_per_page: f64,
+    /// Over crawls apart.
     ratio: f64,
     least: f64,
     most: f64,
+    /// Over one crawl.
+    ratio_to_one: f64,
+    /// CPU of the threads that speak with peers, of all nodes and per page.
+    peers_us_per_page: f64,
     /// CPU of a node that has nothing to do, in microseconds a second.
     idle_us_per_second: f64,
     /// URLs that nodes told each other, over the pages.
@@ -74,6 +83,7 @@ struct Ratio {
 #[derive(Serialize, Clone, Copy)]
 struct Round {
     crawl_us_per_page: f64,
+    apart_us_per_page: f64,
     without_copies: Measured,
     with_copies: Measured,
 }
@@ -82,6 +92,7 @@ struct Round {
 #[derive(Serialize, Clone, Copy)]
 struct Measured {
     us_per_page: f64,
+    peers_us_per_page: f64,
     idle_us_per_second: f64,
     urls_per_page: f64,
     seconds: f64,
@@ -90,7 +101,8 @@ struct Measured {
 /// A cluster that has not come together or come on for so long will not.
 const PATIENCE: Duration = Duration::from_secs(300);
 const IDLE: Duration = Duration::from_secs(5);
-const LOOK: Duration = Duration::from_millis(50);
+/// Each look costs the nodes something, too.
+const LOOK: Duration = Duration::from_millis(250);
 
 impl ClusterBenchArgs {
     pub fn run(self) -> Result<(), Failure> {
@@ -102,23 +114,26 @@ impl ClusterBenchArgs {
         let mut every_round = Vec::new();
         for round in 0..rounds {
             // What goes first in one round goes last in the next.
-            let mut order = [0, 1, 2];
-            order.rotate_left(round % 3);
-            let (mut crawl, mut clusters) = (f64::NAN, [None; 2]);
+            let mut order = [0, 1, 2, 3];
+            order.rotate_left(round % 4);
+            let (mut crawl, mut apart, mut clusters) = (f64::NAN, f64::NAN, [None; 2]);
             for side in order {
                 match side {
                     0 => crawl = self.crawl(&stage, &farm, pages)?,
-                    side => clusters[side - 1] = Some(self.cluster(&stage, &farm, pages, side == 2)?),
+                    1 => apart = self.crawls_apart(&stage, &farm, pages)?,
+                    side => clusters[side - 2] = Some(self.cluster(&stage, &farm, pages, side == 3)?),
                 }
             }
             let [Some(without_copies), Some(with_copies)] = clusters else { continue };
-            every_round.push(Round { crawl_us_per_page: crawl, without_copies, with_copies });
+            let (crawl_us_per_page, apart_us_per_page) = (crawl, apart);
+            every_round.push(Round { crawl_us_per_page, apart_us_per_page, without_copies, with_copies });
         }
         let report = ClusterReport {
             nodes: self.nodes,
             pages,
             rounds,
             crawl_us_per_page: median(every_round.iter().map(|round| round.crawl_us_per_page)),
+            apart_us_per_page: median(every_round.iter().map(|round| round.apart_us_per_page)),
             without_copies: Ratio::of(&every_round, |round| round.without_copies),
             with_copies: Ratio::of(&every_round, |round| round.with_copies),
             every_round,
@@ -130,6 +145,30 @@ impl ClusterBenchArgs {
     fn crawl(&self, stage: &Stage, farm: &FarmProcess, pages: u64) -> Result<f64, Failure> {
         let before = children_us();
         CrawlProcess::new(stage, farm, &farm.seeds_file, 0.0, "auto")?.run_whole(pages)?;
+        Ok((children_us() - before) / pages as f64)
+    }
+
+    /// CPU per page of as many crawls at once as there are nodes, each with its part of the hosts.
+    fn crawls_apart(&self, stage: &Stage, farm: &FarmProcess, pages: u64) -> Result<f64, Failure> {
+        let seeds = std::fs::read_to_string(&farm.seeds_file)?;
+        let seeds: Vec<&str> = seeds.lines().collect();
+        let before = children_us();
+        let mut crawls = Vec::new();
+        for (number, part) in seeds.chunks(seeds.len().div_ceil(self.nodes.into()).max(1)).enumerate() {
+            let file = stage.dir.join(format!("seeds{number}"));
+            std::fs::write(&file, part.join("\n") + "\n")?;
+            let name = format!("crawl{number}");
+            let mut crawl = CrawlProcess::named(&name, stage, farm, &file, (0.0, "auto"))?;
+            let _ = std::fs::remove_dir_all(&crawl.data);
+            crawls.push(crawl.start()?);
+        }
+        let mut brought = 0;
+        for crawl in crawls {
+            brought += CrawlProcess::read(&crawl.wait_with_output()?)?.fetches.success;
+        }
+        if brought != pages {
+            return Err(Failure::CannotRun(format!("the crawls apart brought {brought} of {pages} pages")));
+        }
         Ok((children_us() - before) / pages as f64)
     }
 
@@ -165,7 +204,7 @@ impl ClusterBenchArgs {
         let (idle_from, begun) = (used_us(&nodes), Instant::now());
         std::thread::sleep(IDLE);
         let idle_us = (used_us(&nodes) - idle_from) / count as f64 / begun.elapsed().as_secs_f64();
-        let (from, begun) = (used_us(&nodes), Instant::now());
+        let (from, peers_from, begun) = (used_us(&nodes), peers_us(&nodes), Instant::now());
         let add =
             ["cluster", "add-seeds", &farm.seeds_file.display().to_string(), "--data"].map(String::from);
         let mut add_seeds = Command::new(std::env::current_exe()?);
@@ -189,10 +228,12 @@ impl ClusterBenchArgs {
             false => views,
         };
         let (cpu_us, seconds) = (used_us(&nodes) - from, begun.elapsed().as_secs_f64());
+        let peers_us = peers_us(&nodes) - peers_from;
         nodes.iter_mut().for_each(Player::stop);
         let urls: u64 = views.iter().flatten().map(|view| view.received).sum();
         Ok(Measured {
             us_per_page: cpu_us / pages as f64,
+            peers_us_per_page: peers_us / pages as f64,
             idle_us_per_second: idle_us,
             urls_per_page: urls as f64 / pages as f64,
             seconds,
@@ -230,6 +271,11 @@ fn used_us(nodes: &[Player]) -> f64 {
     nodes.iter().filter_map(|node| ProcessSample::of(node.pid())).map(|sample| sample.cpu_us as f64).sum()
 }
 
+/// Of that, the threads that speak with peers.
+fn peers_us(nodes: &[Player]) -> f64 {
+    nodes.iter().map(|node| threads_us(node.pid(), &["peers", "links"]) as f64).sum()
+}
+
 /// Waits until what the nodes tell is so.
 fn wait(
     nodes: &mut [Player],
@@ -252,36 +298,42 @@ fn wait(
 
 impl Ratio {
     fn of(rounds: &[Round], side: impl Fn(&Round) -> Measured) -> Ratio {
-        let ratios = || rounds.iter().map(|round| side(round).us_per_page / round.crawl_us_per_page);
+        let ratios = || rounds.iter().map(|round| side(round).us_per_page / round.apart_us_per_page);
+        let to_one = rounds.iter().map(|round| side(round).us_per_page / round.crawl_us_per_page);
         Ratio {
             us_per_page: median(rounds.iter().map(|round| side(round).us_per_page)),
             ratio: median(ratios()),
             least: ratios().fold(f64::INFINITY, f64::min),
             most: ratios().fold(0.0, f64::max),
+            ratio_to_one: median(to_one),
+            peers_us_per_page: median(rounds.iter().map(|round| side(round).peers_us_per_page)),
             idle_us_per_second: median(rounds.iter().map(|round| side(round).idle_us_per_second)),
             urls_per_page: median(rounds.iter().map(|round| side(round).urls_per_page)),
         }
     }
 
     fn line(&self, what: &str) -> String {
-        let Ratio { us_per_page, ratio, least, most, idle_us_per_second, urls_per_page } = self;
+        let Ratio { us_per_page, peers_us_per_page, ratio, least, most, ratio_to_one, .. } = self;
+        let Ratio { idle_us_per_second, urls_per_page, .. } = self;
         format!(
-            "{what:<26} {us_per_page:>7.1}  {ratio:>5.3} ({least:.3} to {most:.3})  {urls_per_page:>6.3}  {idle_us_per_second:>8.0}\n"
+            "{what:<26} {us_per_page:>7.1}  {ratio:>5.3} ({least:.3} to {most:.3})  {ratio_to_one:>6.3}  {peers_us_per_page:>8.2}  {urls_per_page:>6.3}  {idle_us_per_second:>8.0}\n"
         )
     }
 }
 
 impl ClusterReport {
     fn text(&self) -> String {
-        let ClusterReport { nodes, pages, rounds, crawl_us_per_page, .. } = self;
+        let ClusterReport { nodes, pages, rounds, crawl_us_per_page, apart_us_per_page, .. } = self;
+        let apart = format!("{nodes} crawls apart");
         let mut text = format!(
             "{pages} pages, {rounds} rounds, all processes on one core\n\n\
-             {:<26} {:>7}  {:<23}  {:>6}  {:>8}\n\
-             {:<26} {crawl_us_per_page:>7.1}\n",
-            "", "CPU us", "of the crawl", "URLs", "idle us", "one crawl"
+             {:<26} {:>7}  {:<23}  {:>6}  {:>8}  {:>6}  {:>8}\n\
+             {:<26} {crawl_us_per_page:>7.1}\n\
+             {apart:<26} {apart_us_per_page:>7.1}\n",
+            "", "CPU us", "of crawls apart", "of one", "peers us", "URLs", "idle us", "one crawl"
         );
         text += &self.without_copies.line(&format!("{nodes} nodes without copies"));
         text += &self.with_copies.line(&format!("{nodes} nodes with copies"));
-        text + "\nCPU per page; URLs that nodes told each other, per page; CPU of an idle node, per second\n"
+        text + "\nCPU per page, and of it what speaks with peers; URLs that nodes told each other, per page; CPU of an idle node, per second\n"
     }
 }

@@ -20,6 +20,17 @@ impl<'a> CrawlProcess<'a> {
         req_host_per_sec: f64,
         driver: &str,
     ) -> Result<CrawlProcess<'a>, Failure> {
+        CrawlProcess::named("crawl", stage, farm, seeds, (req_host_per_sec, driver))
+    }
+
+    /// One of several, each with a name that its directory has, too.
+    pub fn named(
+        name: &str,
+        stage: &'a Stage,
+        farm: &FarmProcess,
+        seeds: &Path,
+        (req_host_per_sec, driver): (f64, &str),
+    ) -> Result<CrawlProcess<'a>, Failure> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["crawl", "--json", "--allow-net", "127.0.0.0/8", "--driver", driver]);
         command.args([
@@ -28,7 +39,7 @@ impl<'a> CrawlProcess<'a> {
             "--cores",
             &stage.core.to_string(),
         ]);
-        let data = stage.dir.join("crawl");
+        let data = stage.dir.join(name);
         command.arg("--seeds").arg(seeds).arg("--hosts-file").arg(&farm.hosts_file).arg("--data").arg(&data);
         if farm.is_tls {
             command.arg("--ca-file").arg(&farm.ca_file);

@@ -49,6 +49,14 @@ impl ProcessSample {
     }
 }
 
+/// CPU of the threads of a process that have one of these names; 0 if it has none.
+pub(super) fn threads_us(pid: u32, names: &[&str]) -> u64 {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let stats = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok());
+    let is_one = |stat: &String| names.iter().any(|name| stat.contains(&format!("({name})")));
+    stats.filter(is_one).filter_map(|stat| ticks_us(&stat)).sum()
+}
+
 /// The CPU time in a file `stat` of a process or a thread.
 pub(super) fn ticks_us(stat: &str) -> Option<u64> {
     // The name in parentheses may hold spaces and parentheses; behind it stand numbers.

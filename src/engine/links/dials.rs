@@ -1,15 +1,17 @@
 use super::dial::{Dial, DialState};
 use crate::base::Now;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The peers that are dialed, by number: those of the configuration first, then those that were added.
 pub(super) struct Dials {
     by_number: BTreeMap<usize, Dial>,
+    /// Those that rest, by the end of that: with many peers that is a small part of them.
+    resting: BTreeSet<(Now, usize)>,
 }
 
 impl Dials {
     pub fn new(addresses: Vec<String>, now: Now) -> Dials {
-        let mut dials = Dials { by_number: BTreeMap::new() };
+        let mut dials = Dials { by_number: BTreeMap::new(), resting: BTreeSet::new() };
         for (number, address) in addresses.into_iter().enumerate() {
             dials.add(number, address, now);
         }
@@ -18,30 +20,54 @@ impl Dials {
 
     /// A peer may be dialed more than once; then one of the dials tells the user how it goes.
     pub fn add(&mut self, number: usize, address: String, now: Now) {
+        self.remove(number);
         let is_mute = self.by_number.values().any(|dial| dial.address == address);
-        self.by_number.insert(number, Dial::new(address, is_mute, now));
+        let dial = Dial::new(address, is_mute, now);
+        self.resting.extend(dial.rests_until().map(|until| (until, number)));
+        self.by_number.insert(number, dial);
     }
 
     pub fn remove(&mut self, number: usize) {
-        self.by_number.remove(&number);
+        let until = self.by_number.remove(&number).and_then(|dial| dial.rests_until());
+        until.map(|until| self.resting.remove(&(until, number)));
     }
 
-    pub fn get_mut(&mut self, number: usize) -> Option<&mut Dial> {
-        self.by_number.get_mut(&number)
+    pub fn get(&self, number: usize) -> Option<&Dial> {
+        self.by_number.get(&number)
     }
 
-    /// Those that have rested.
+    /// Changes a dial, if it is there still.
+    pub fn change<T>(&mut self, number: usize, act: impl FnOnce(&mut Dial) -> T) -> Option<T> {
+        let dial = self.by_number.get_mut(&number)?;
+        let before = dial.rests_until();
+        let done = act(dial);
+        let after = dial.rests_until();
+        if before != after {
+            before.map(|until| self.resting.remove(&(until, number)));
+            self.resting.extend(after.map(|until| (until, number)));
+        }
+        Some(done)
+    }
+
+    /// Those that have rested, in the order of their numbers.
     pub fn due(&self, now: Now) -> Vec<usize> {
-        let is_due = |dial: &Dial| matches!(dial.state, DialState::Resting { until } if until <= now);
-        self.by_number.iter().filter(|(_, dial)| is_due(dial)).map(|(&number, _)| number).collect()
+        let due = self.resting.iter().take_while(|(until, _)| *until <= now);
+        let mut numbers: Vec<usize> = due.map(|&(_, number)| number).collect();
+        numbers.sort_unstable();
+        numbers
     }
 
     /// When the next has rested.
     pub fn next_due(&self) -> Option<Now> {
-        let resting = self.by_number.values().filter_map(|dial| match dial.state {
+        self.resting.first().map(|&(until, _)| until)
+    }
+}
+
+impl Dial {
+    fn rests_until(&self) -> Option<Now> {
+        match self.state {
             DialState::Resting { until } => Some(until),
             DialState::Resolving | DialState::Linked => None,
-        });
-        resting.min()
+        }
     }
 }

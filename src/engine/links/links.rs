@@ -1,4 +1,4 @@
-use super::dial::DialState;
+use super::dial::{Dial, DialState};
 use super::dials::Dials;
 use super::link::{Link, Phase};
 use super::port::{Command, LinkEvent, LinkPort};
@@ -208,8 +208,8 @@ impl<D: ServerDriver> Links<D> {
                 (Phase::Opening { .. }, NetEvent::Connected) => {
                     let peer = link.peer;
                     let dial = link.dial;
-                    let of_it = dial.and_then(|dial| self.dials.get_mut(dial));
-                    if let Some(line) = of_it.and_then(|dial| dial.stands(peer)) {
+                    let line = dial.and_then(|dial| self.dials.change(dial, |dial| dial.stands(peer)));
+                    if let Some(line) = line.flatten() {
                         self.notices.tell(Event::LinkStands, vec![("peer", peer.into())], line);
                     }
                     self.stand(key, peer, dial);
@@ -306,8 +306,8 @@ impl<D: ServerDriver> Links<D> {
             }
             self.tell(LinkEvent::Down { link: key, why });
             // Not before, so that the owner hears of one link at a time.
-            if let Some(dial) = link.dial.and_then(|dial| self.dials.get_mut(dial)) {
-                dial.lost(link.received, self.now, &mut self.rng);
+            if let Some(number) = link.dial {
+                self.dials.change(number, |dial| dial.lost(link.received, self.now, &mut self.rng));
             }
         }
     }
@@ -337,16 +337,16 @@ impl<D: ServerDriver> Links<D> {
 
     /// An address is dialed at once; a name is looked up where waiting for it holds nobody up.
     fn resolve(&mut self, number: usize) {
-        let Some(dial) = self.dials.get_mut(number) else { return };
-        if let Ok(addr) = dial.address.parse() {
+        let Some(address) = self.dials.get(number).map(|dial| dial.address.clone()) else { return };
+        if let Ok(addr) = address.parse() {
             return self.connect(number, addr);
         }
         if self.names_open >= LINK_NAMES_MAX {
-            dial.state = DialState::Resting { until: self.now.plus_us(NAME_US) };
+            let until = self.now.plus_us(NAME_US);
+            self.dials.change(number, |dial| dial.state = DialState::Resting { until });
             return;
         }
-        dial.state = DialState::Resolving;
-        let address = dial.address.clone();
+        self.dials.change(number, |dial| dial.state = DialState::Resolving);
         let (answers, bell) = (self.resolver.clone(), self.driver.bell());
         let spawned = std::thread::Builder::new().name("links-name".to_string()).spawn(move || {
             let found = address.to_socket_addrs().map(Iterator::collect);
@@ -362,10 +362,10 @@ impl<D: ServerDriver> Links<D> {
     fn take_resolved(&mut self) {
         while let Ok((number, found)) = self.resolved.try_recv() {
             self.names_open -= 1;
-            let Some(dial) = self.dials.get_mut(number) else { continue };
+            let Some(attempts) = self.dials.get(number).map(|dial| dial.attempts) else { continue };
             match found {
                 Ok(addrs) if !addrs.is_empty() => {
-                    let addr = addrs[dial.attempts % addrs.len()];
+                    let addr = addrs[attempts % addrs.len()];
                     self.connect(number, addr);
                 }
                 Ok(_) => self.dial_failed(number, &"the name has no address"),
@@ -375,12 +375,13 @@ impl<D: ServerDriver> Links<D> {
     }
 
     fn connect(&mut self, number: usize, addr: SocketAddr) {
-        let Some(dial) = self.dials.get_mut(number) else { return };
-        dial.attempts += 1;
+        if self.dials.change(number, |dial| dial.attempts += 1).is_none() {
+            return;
+        }
         let phase = Phase::Opening { by: self.now.plus_us(CONNECT_US) };
         match self.links.insert(Link::new(addr, Some(number), phase)) {
             Some(link) => {
-                dial.state = DialState::Linked;
+                self.dials.change(number, |dial| dial.state = DialState::Linked);
                 self.timed.push(link);
                 self.driver.connect(link, addr, Transport::Link);
             }
@@ -396,9 +397,10 @@ impl<D: ServerDriver> Links<D> {
     }
 
     fn dial_failed(&mut self, number: usize, cause: &dyn Display) {
-        let Some(dial) = self.dials.get_mut(number) else { return };
-        if let Some(line) = dial.failed(cause, self.now, &mut self.rng) {
-            let fields = vec![("peer", (&dial.address).into()), ("cause", cause.to_string().into())];
+        let failed =
+            |dial: &mut Dial| Some((dial.failed(cause, self.now, &mut self.rng)?, dial.address.clone()));
+        if let Some((line, address)) = self.dials.change(number, failed).flatten() {
+            let fields = vec![("peer", address.into()), ("cause", cause.to_string().into())];
             self.notices.tell(Event::LinkFails, fields, line);
         }
     }

@@ -94,7 +94,7 @@ impl CopyDesk {
     pub fn turn(
         &mut self,
         now: Now,
-        (table, me): (&Table, u16),
+        (table, me): (&Arc<Table>, u16),
         (asks, wall): (&IndexAsks, Wall),
         wires: &mut dyn Sends,
     ) -> bool {

@@ -16,6 +16,7 @@ use crate::proto::peer_wire::{
     Found, FrameBuffer, MoveBuilder, MoveItem, PeerWord, PushError, UrlItem, UrlNews,
 };
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
 /// What this node knows, on its way to the disk of the node that would take it over: the next one on the ring.
@@ -98,7 +99,7 @@ impl Copying {
     pub fn turn(
         &mut self,
         now: Now,
-        (table, me): (&Table, u16),
+        (table, me): (&Arc<Table>, u16),
         (asks, calendar): (&IndexAsks, Calendar),
         wires: &mut dyn Sends,
     ) -> bool {

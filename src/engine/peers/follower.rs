@@ -1,5 +1,6 @@
 use crate::base::Now;
 use crate::peer::{NodeState, Table, next_on_ring};
+use std::sync::Arc;
 
 /// The node that is to have a copy of something that this one has: the next one on the ring. It says how far that copy is, and
 /// when it may be gone on with after something of it was lost.
@@ -7,6 +8,8 @@ pub(super) struct Follower {
     /// Whether anybody is to have a copy.
     is_on: bool,
     node: Option<u16>,
+    /// The table by which it is, and the number of this node then.
+    by: Option<(Arc<Table>, u16)>,
     /// Everything that there was then is on its disk.
     safe_at: Option<Now>,
     /// When it became the follower.
@@ -31,8 +34,8 @@ const REST_DOUBLED_MAX: u32 = 6;
 
 impl Follower {
     pub fn new(is_on: bool) -> Follower {
-        let (node, safe_at) = (None, None);
-        Follower { is_on, node, safe_at, begun_at: Now::ZERO, rest_until: Now::ZERO, losses: 0 }
+        let (node, by, safe_at) = (None, None, None);
+        Follower { is_on, node, by, safe_at, begun_at: Now::ZERO, rest_until: Now::ZERO, losses: 0 }
     }
 
     pub fn is_on(&self) -> bool {
@@ -44,13 +47,18 @@ impl Follower {
     }
 
     /// Goes by a table. True if another node follows, or none any more: nothing of what was told to the former one counts.
-    pub fn follow(&mut self, table: &Table, me: u16, now: Now) -> bool {
+    pub fn follow(&mut self, table: &Arc<Table>, me: u16, now: Now) -> bool {
+        if self.by.as_ref().is_some_and(|by| Arc::ptr_eq(&by.0, table) && by.1 == me) {
+            return false;
+        }
+        let by = Some((table.clone(), me));
         let is_there = table.node(me).is_some_and(|node| node.state != NodeState::Left);
         let node = next_on_ring(table, me).filter(|_| self.is_on && is_there);
         if self.node == node {
+            self.by = by;
             return false;
         }
-        *self = Follower { node, begun_at: now, ..Follower::new(self.is_on) };
+        *self = Follower { node, by, begun_at: now, ..Follower::new(self.is_on) };
         true
     }
 
@@ -96,7 +104,7 @@ mod tests {
     use crate::peer::TableNode;
     use crate::proto::partition::Spread;
 
-    fn table(nodes: &[u16]) -> Table {
+    fn table(nodes: &[u16]) -> Arc<Table> {
         let node = |&number: &u16| TableNode {
             number,
             id: u64::from(number),
@@ -105,7 +113,8 @@ mod tests {
             weight: 1,
             state: NodeState::Member,
         };
-        Table::first(nodes.iter().map(node).collect(), vec![nodes[0]], Spread::Domain, 9).unwrap()
+        let nodes_of = nodes.iter().map(node).collect();
+        Arc::new(Table::first(nodes_of, vec![nodes[0]], Spread::Domain, 9).unwrap())
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::store_server::{Looked, SegmentSource};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The pages of this node on their way to the disk of the node that would take it over: the next one on the ring. So are those
 /// of nodes that are gone, which it has.
@@ -89,7 +90,7 @@ impl PagesOut {
     pub fn turn(
         &mut self,
         now: Now,
-        (table, me): (&Table, u16),
+        (table, me): (&Arc<Table>, u16),
         wall: Wall,
         wires: &mut dyn Sends,
     ) -> io::Result<bool> {

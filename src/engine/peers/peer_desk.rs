@@ -47,6 +47,8 @@ pub(super) struct PeerDesk {
     out: VecDeque<Saying>,
     /// The epoch of the table that is on disk, and that peers were told.
     kept_epoch: u64,
+    /// The epoch of the latest table that a peer told.
+    heard_epoch: u64,
     /// A table that the disk did not take is kept again then.
     keep_at: Now,
     right: RightTelling,
@@ -82,7 +84,8 @@ pub(super) struct DeskParts {
 /// Something to be said, once the links can be spoken on.
 enum Saying {
     Table(Peer),
-    TableToAll,
+    /// To the peers that it is passed on to.
+    TableOn,
     TableAsk(Peer),
     Council(CouncilSaying),
     Refuse(Peer, String),
@@ -93,6 +96,8 @@ enum Saying {
 
 /// A peer that goes by another table is left alone for so long.
 const PAUSE_US: u64 = 1_000_000;
+/// A table that was told is told on to so many others, the next ones by their numbers.
+const PASSED_ON: usize = 8;
 /// After the disk refused a table.
 const KEEP_AGAIN_US: u64 = 1_000_000;
 
@@ -118,6 +123,7 @@ impl PeerDesk {
             copies,
             out: VecDeque::new(),
             kept_epoch: 0,
+            heard_epoch: 0,
             keep_at: Now::ZERO,
             right: RightTelling::default(),
             is_lost: false,
@@ -410,7 +416,7 @@ impl PeerDesk {
         let all: Vec<Member> =
             table.nodes().iter().filter(|node| node.state != NodeState::Left).map(member).collect();
         self.rounds.set_members(&all);
-        self.out.push_back(Saying::TableToAll);
+        self.out.push_back(Saying::TableOn);
         self.tell_table(&table);
         // The first of the members sees to it that everybody has a share.
         let first = table.nodes().iter().find(|node| node.state == NodeState::Member);
@@ -463,13 +469,11 @@ impl PeerDesk {
         let busy = !self.out.is_empty();
         while let Some(saying) = self.out.pop_front() {
             match saying {
-                Saying::Table(peer) => self.say_table(peer, wires),
-                Saying::TableToAll => {
+                Saying::Table(peer) => self.say_table(&[peer], wires),
+                Saying::TableOn => {
                     let asking = self.asking.iter().map(|(peer, _)| *peer);
-                    let all: Vec<Peer> = self.linked(wires).into_iter().chain(asking).collect();
-                    for peer in all {
-                        self.say_table(peer, wires);
-                    }
+                    let to: Vec<Peer> = self.passes_on_to(wires).into_iter().chain(asking).collect();
+                    self.say_table(&to, wires);
                 }
                 Saying::TableAsk(peer) => {
                     let epoch_known = self.kept_epoch;
@@ -511,10 +515,23 @@ impl PeerDesk {
         nodes.filter_map(|node| wires.peer(node.number)).collect()
     }
 
-    fn say_table(&self, peer: Peer, wires: &mut Wires) {
-        if let Some(table) = self.table() {
-            let (epoch, bytes) = (table.epoch(), table.encode().into());
-            wires.send(peer, &PeerWord::Table { epoch, bytes });
+    /// Peers that are told of a new table. Whoever changed it tells all; who was told of it tells some, so that a change costs
+    /// many nodes little, and one that is not linked with the first hears of it all the same.
+    fn passes_on_to(&self, wires: &Wires) -> Vec<Peer> {
+        let mut peers = self.linked(wires);
+        if self.table().is_some_and(|table| table.epoch() <= self.heard_epoch) {
+            let next = peers.partition_point(|peer| peer.node < self.id.number);
+            peers.rotate_left(next);
+            peers.truncate(PASSED_ON);
+        }
+        peers
+    }
+
+    fn say_table(&self, peers: &[Peer], wires: &mut Wires) {
+        let Some(table) = self.table().filter(|_| !peers.is_empty()) else { return };
+        let (epoch, bytes) = (table.epoch(), table.encode());
+        for peer in peers {
+            wires.send(*peer, &PeerWord::Table { epoch, bytes: bytes.as_slice().into() });
         }
     }
 
@@ -567,7 +584,7 @@ impl PeerDesk {
             PeerWord::TableAsk { epoch_known } if *epoch_known < self.kept_epoch => {
                 self.out.push_back(Saying::Table(peer));
             }
-            PeerWord::Table { bytes, .. } => self.table_told(peer, bytes),
+            PeerWord::Table { epoch, bytes } => self.table_told(peer, *epoch, bytes),
             PeerWord::Beat { node, beat } => {
                 self.council.heard(*node, *beat, self.now);
             }
@@ -645,9 +662,15 @@ impl PeerDesk {
         }
     }
 
-    fn table_told(&mut self, peer: Peer, bytes: &[u8]) {
+    fn table_told(&mut self, peer: Peer, epoch: u64, bytes: &[u8]) {
+        if self.table().is_some_and(|table| epoch <= table.epoch()) {
+            return;
+        }
         match Table::decode(bytes) {
-            Ok(table) => self.council.told(table, self.now),
+            Ok(table) => {
+                self.heard_epoch = self.heard_epoch.max(table.epoch());
+                self.council.told(table, self.now);
+            }
             Err(error) => self.out.push_back(Saying::Refuse(peer, format!("a table that is none: {error}"))),
         }
     }

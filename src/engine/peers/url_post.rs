@@ -334,7 +334,7 @@ impl UrlPost {
     }
 
     fn send(&mut self, wires: &mut dyn Sends) -> bool {
-        let peers: Vec<u16> = self.exchange.places().map(|(peer, _)| peer).collect();
+        let peers: Vec<u16> = self.exchange.waiting().collect();
         let mut is_sent = false;
         for peer in peers {
             while wires.has_room(peer)

@@ -41,11 +41,14 @@ pub struct Watch {
     timing: Timing,
     /// As many as the table has nodes.
     seen: BTreeMap<u16, Seen>,
+    /// The epoch of the table that was looked at last, and when something is to be done by it: before that only what is heard or
+    /// answered changes anything.
+    looked: (u64, Now),
 }
 
 impl Watch {
     pub fn new(me: u16, timing: Timing) -> Watch {
-        Watch { me, timing, seen: BTreeMap::new() }
+        Watch { me, timing, seen: BTreeMap::new(), looked: (0, Now::ZERO) }
     }
 
     /// Takes a beat from wherever it was heard: it was in the register before, so its wait may start. An older one tells nothing.
@@ -56,6 +59,7 @@ impl Watch {
             seen.since = now;
             seen.late_us = rng.below(self.timing.stagger_us);
             seen.mine = false;
+            self.looked.1 = self.looked.1.min(next_look(&self.timing, seen));
         }
     }
 
@@ -67,6 +71,10 @@ impl Watch {
 
     /// What is to be asked of the registers of other nodes.
     pub fn tick(&mut self, table: &Table, now: Now) -> Vec<(u16, Change)> {
+        if self.looked.0 == table.epoch() && now < self.looked.1 {
+            return Vec::new();
+        }
+        self.looked = (table.epoch(), Now::NEVER);
         self.seen.retain(|&node, seen| table.is_member(node) || seen.asked.is_some());
         let able = table.node(self.me).is_some_and(|node| node.state == NodeState::Member);
         let mut wishes = Vec::new();
@@ -81,9 +89,10 @@ impl Watch {
                 is_empty: false,
                 mine: false,
                 asked: None,
-                ask_at: Now::ZERO,
+                ask_at: now.plus_us(first_ask_us(&self.timing, self.me, node.number)),
             };
             let seen = self.seen.entry(node.number).or_insert(unseen);
+            self.looked.1 = self.looked.1.min(next_look(&self.timing, seen));
             if seen.asked.is_some() || now < seen.ask_at {
                 continue;
             }
@@ -116,6 +125,7 @@ impl Watch {
 
     pub fn answered(&mut self, node: u16, outcome: &Outcome, now: Now, rng: &mut Rng) {
         let Some(seen) = self.seen.get_mut(&node) else { return };
+        self.looked.1 = now;
         match (seen.asked.take(), outcome) {
             (Some(Asked::Seal(beat)), Outcome::Swapped) => {
                 self.heard(node, beat.sealed(), now, rng);
@@ -139,6 +149,10 @@ impl Watch {
     /// case that one died on the way.
     pub fn takeovers(&self, table: &Table, now: Now, stamp_ms: u64) -> Vec<TableChange> {
         let taker = self.me;
+        // A sealed one is always to be looked at.
+        if now < self.looked.1 {
+            return Vec::new();
+        }
         if table.frozen() || table.node(taker).is_none_or(|node| node.state != NodeState::Member) {
             return Vec::new();
         }
@@ -154,6 +168,24 @@ impl Watch {
         });
         due.collect()
     }
+}
+
+/// Nothing is to be done about a node before, unless something of it is heard.
+fn next_look(timing: &Timing, seen: &Seen) -> Now {
+    match seen.beat {
+        // It may be taken over.
+        Some(beat) if beat.sealed => Now::ZERO,
+        Some(_) => seen.since.plus_us(timing.wait_us).max(seen.ask_at),
+        None => seen.ask_at,
+    }
+}
+
+/// A register is asked of so late, if nobody tells the beat of its node before: after a renewal, and not by all watchers at once, as
+/// questions to one register are in each other's way.
+fn first_ask_us(timing: &Timing, me: u16, node: u16) -> u64 {
+    const PLACES: u64 = 64;
+    let place = u64::from(me).wrapping_mul(31).wrapping_add(u64::from(node)) % PLACES;
+    timing.beat_us + timing.beat_us * place / PLACES
 }
 
 /// How much longer than the heir a watcher waits.

@@ -12,6 +12,7 @@ use crate::proto::peer_wire::{FrameBuffer, PeerWord, StoreName};
 use crate::store_server::{DataDir, Keeper, Medium, NewRecord, Reader, ShardStore, StoreRules};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(super) struct Stage(PathBuf);
@@ -88,7 +89,7 @@ impl Sends for Line {
 pub(super) struct Pair {
     pub out: PagesOut,
     into: PagesIn,
-    pub table: Table,
+    pub table: Arc<Table>,
     to: Line,
     back: Line,
     now: Now,
@@ -108,7 +109,7 @@ impl Pair {
         Pair {
             out: PagesOut::new(true, 1, PageFolders::new(&stage.node(1))),
             into: PagesIn::new(PageFolders::new(&stage.node(2)), 0),
-            table: Table::first(vec![node(1), node(2)], vec![1], Spread::Domain, 9).unwrap(),
+            table: Arc::new(Table::first(vec![node(1), node(2)], vec![1], Spread::Domain, 9).unwrap()),
             to: Line::default(),
             back: Line::default(),
             now: Now::from_us(1_000_000),
