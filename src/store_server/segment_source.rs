@@ -1,15 +1,15 @@
-use super::layout::SEGMENT_CRC;
-use super::scan::{ScanMode, scan_from};
+use super::layout::{HEADER_BYTES, SEGMENT_CRC};
+use super::record;
 use super::segment_copy::SegmentCopy;
 use super::segment_file::{SegmentFile, list};
 use super::segment_header::SegmentHeader;
 use crate::base::u32_at;
 use crate::limits::SEGMENT_HEADER_BYTES;
 use crate::proto::record::SegmentState;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io;
-use std::ops::ControlFlow;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -18,6 +18,8 @@ pub struct SegmentSource {
     segments: PathBuf,
     /// What is known of each that was there at the last look.
     known: BTreeMap<u64, Known>,
+    /// So many bytes are kept from one look to the next.
+    room: usize,
 }
 
 /// What a look found.
@@ -35,11 +37,28 @@ struct Known {
     path: PathBuf,
     inode: u64,
     state: SegmentState,
+    fresh: Fresh,
 }
+
+/// The last records of a segment in use, as they were looked at: whoever wants them need not read them again.
+#[derive(Default)]
+struct Fresh {
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+/// Of a store.
+const FRESH_BYTES_MAX: usize = 8 << 20;
+/// So much is read at once.
+const READ_BYTES: usize = 256 << 10;
 
 impl SegmentSource {
     pub fn new(data: &Path) -> SegmentSource {
-        SegmentSource { segments: data.join("segments"), known: BTreeMap::new() }
+        SegmentSource::with_room(data, FRESH_BYTES_MAX)
+    }
+
+    pub(super) fn with_room(data: &Path, room: usize) -> SegmentSource {
+        SegmentSource { segments: data.join("segments"), known: BTreeMap::new(), room }
     }
 
     /// The key of its digests, without which a damaged copy tells less; 0 for none.
@@ -52,9 +71,10 @@ impl SegmentSource {
         let files = list(&self.segments)?;
         let mut before = std::mem::take(&mut self.known);
         let mut looked = Looked::default();
+        let mut room = self.room;
         for file in &files {
             looked.listed.insert(file.number);
-            match look_at(file, before.remove(&file.number)) {
+            match look_at(file, before.remove(&file.number), &mut room) {
                 Ok(known) => self.known.extend(known.map(|known| (file.number, known))),
                 // The others are not to suffer for it.
                 Err(cause) => looked.trouble = looked.trouble.or_else(|| Some((file.path.clone(), cause))),
@@ -73,8 +93,12 @@ impl SegmentSource {
     }
 
     /// Bytes of a segment as it was at the last look, from `at` on; `None` if that is not there any more.
-    pub fn read(&self, segment: u64, at: u64, bytes_max: usize) -> io::Result<Option<Vec<u8>>> {
-        let Some(Known { path, inode, state }) = self.known.get(&segment) else { return Ok(None) };
+    pub fn read(&self, segment: u64, at: u64, bytes_max: usize) -> io::Result<Option<Cow<'_, [u8]>>> {
+        let Some(Known { path, inode, state, fresh }) = self.known.get(&segment) else { return Ok(None) };
+        let left = usize::try_from(state.bytes.saturating_sub(at)).unwrap_or(usize::MAX).min(bytes_max);
+        if let Some(bytes) = fresh.get(at, left) {
+            return Ok(Some(bytes.into()));
+        }
         let file = SegmentFile { number: segment, sealed: state.is_sealed, path: path.clone() };
         let Some((file, _)) = file.open()? else { return Ok(None) };
         // A file that came in the place of it may have its inode.
@@ -83,15 +107,73 @@ impl SegmentSource {
         if !is_it {
             return Ok(None);
         }
-        let left = usize::try_from(state.bytes.saturating_sub(at)).unwrap_or(usize::MAX);
-        let mut bytes = vec![0; left.min(bytes_max)];
+        let mut bytes = vec![0; left];
         file.read_exact_at(&mut bytes, at)?;
-        Ok(Some(bytes))
+        Ok(Some(bytes.into()))
+    }
+}
+
+impl Fresh {
+    fn get(&self, at: u64, bytes: usize) -> Option<&[u8]> {
+        let from = usize::try_from(at.checked_sub(self.at)?).ok()?;
+        self.bytes.get(from..from.checked_add(bytes)?)
+    }
+
+    /// Whole records of a segment in use, from the end of one on: the last of them, and where they end.
+    fn read(mut file: &File, segment: u64, from: u64, room: &mut usize) -> io::Result<(Fresh, u64)> {
+        let mut fresh = Fresh { at: from, bytes: Vec::new() };
+        let mut whole = 0;
+        loop {
+            let wanted = match whole_record(&fresh.bytes[whole..], segment) {
+                Next::Whole(bytes) => {
+                    whole += bytes;
+                    continue;
+                }
+                Next::More(bytes) => bytes,
+                Next::None => break,
+            };
+            if whole >= *room {
+                fresh.at += whole as u64;
+                fresh.bytes.drain(..std::mem::take(&mut whole));
+            }
+            file.seek(SeekFrom::Start(fresh.at + fresh.bytes.len() as u64))?;
+            if file.take(wanted.max(READ_BYTES) as u64).read_to_end(&mut fresh.bytes)? == 0 {
+                break;
+            }
+        }
+        fresh.bytes.truncate(whole);
+        let end = fresh.at + whole as u64;
+        if whole == 0 || whole > *room {
+            fresh.bytes = Vec::new();
+        }
+        *room -= fresh.bytes.len();
+        Ok((fresh, end))
+    }
+}
+
+/// What bytes of a segment begin with.
+enum Next {
+    /// A record of so many bytes.
+    Whole(usize),
+    /// So many bytes more are needed to know.
+    More(usize),
+    None,
+}
+
+fn whole_record(bytes: &[u8], segment: u64) -> Next {
+    if bytes.len() < HEADER_BYTES {
+        return Next::More(HEADER_BYTES - bytes.len());
+    }
+    let Ok(lengths) = record::check_header(bytes, segment) else { return Next::None };
+    match bytes.get(..lengths.record) {
+        Some(whole) if record::parse(whole, segment).is_ok() => Next::Whole(lengths.record),
+        Some(_) => Next::None,
+        None => Next::More(lengths.record - bytes.len()),
     }
 }
 
 /// How far a segment is. What was known of it before is not read again.
-fn look_at(file: &SegmentFile, before: Option<Known>) -> io::Result<Option<Known>> {
+fn look_at(file: &SegmentFile, before: Option<Known>, room: &mut usize) -> io::Result<Option<Known>> {
     if let Some(known) = before.as_ref().filter(|known| known.state.is_sealed && known.path == file.path) {
         let is_same = file
             .path
@@ -109,15 +191,12 @@ fn look_at(file: &SegmentFile, before: Option<Known>) -> io::Result<Option<Known
     let Some((shard, print)) = first_page(&opened, file.number)? else { return Ok(None) };
     // What the disk refused was cut where it was good.
     let is_sealed = is_sealed || file.is_bad();
-    let bytes = match is_sealed {
-        true => opened.metadata()?.len(),
-        false => {
-            let all = |_, _, _: &[u8]| ControlFlow::Continue(());
-            scan_from(&opened, file.number, ScanMode::InUse, from, all)?.end
-        }
+    let (fresh, bytes) = match is_sealed {
+        true => (Fresh::default(), opened.metadata()?.len()),
+        false => Fresh::read(&opened, file.number, from, room)?,
     };
     let state = SegmentState { segment: file.number, shard, print, bytes, is_sealed };
-    Ok(Some(Known { path: file.path.clone(), inode, state }))
+    Ok(Some(Known { path: file.path.clone(), inode, state, fresh }))
 }
 
 /// The shard and the print of a segment; nothing if its first page was never finished.

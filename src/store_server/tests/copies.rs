@@ -1,7 +1,10 @@
 //! A copy of a store elsewhere: byte by byte, whatever becomes of either in between.
 
 use super::*;
+use crate::limits::SEGMENT_HEADER_BYTES;
 use crate::proto::record::{SegmentPiece, SegmentState};
+use crate::store_server::scan::ScanMode;
+use std::fs::File;
 
 /// A store, and the copy of it.
 pub(super) struct Copied {
@@ -99,4 +102,47 @@ fn a_piece_that_does_not_follow_is_not_taken() {
     assert_eq!(to.held().unwrap(), [state]);
     let found = Reader::open(&copy.0).unwrap().find("http://h/2").unwrap();
     assert_eq!(found.unwrap().1.unwrap().body, b"two");
+}
+
+/// A segment in use is shown up to its last whole record, wherever it is cut and however much of it is kept in memory.
+#[test]
+fn of_a_segment_in_use_whole_records_are_shown_as_they_are_in_the_file() {
+    let store = Written::new("in-use", Dedup::Off);
+    let mut rng = crate::base::Rng::new(17);
+    let bodies: Vec<Vec<u8>> =
+        (0..40).map(|_| (0..rng.below(40_000)).map(|_| rng.below(256) as u8).collect()).collect();
+    let urls: Vec<String> = (0..40).map(|number| format!("http://h/{number}")).collect();
+    let pages: Vec<(&str, &[u8])> =
+        urls.iter().map(String::as_str).zip(bodies.iter().map(Vec::as_slice)).collect();
+    store.segment(&pages);
+    let [sealed, open] =
+        ["seg", "open"].map(|name| store.path().join(format!("segments/0000000001-000.{name}")));
+    let whole = fs::read(&sealed).unwrap();
+    fs::rename(&sealed, &open).unwrap();
+    for room in [0, 1_000, 100_000, usize::MAX] {
+        // In steps, as it grows; some end within a header, or a few bytes short of a record.
+        let mut source = SegmentSource::with_room(store.path(), room);
+        let mut end = SEGMENT_HEADER_BYTES as u64;
+        while end < whole.len() as u64 {
+            let cut = (end + rng.below(200_000) + 1).min(whole.len() as u64);
+            fs::write(&open, &whole[..cut as usize]).unwrap();
+            let file = File::open(&open).unwrap();
+            let expected = scan::scan(&file, 1, ScanMode::InUse, |_, _, _| {}).unwrap().end;
+            let Some(state) = source.look().unwrap().states.first().copied() else {
+                assert_eq!(expected, SEGMENT_HEADER_BYTES as u64);
+                continue;
+            };
+            assert_eq!((state.bytes, state.is_sealed), (expected, false), "cut at {cut}");
+            let mut at = 0;
+            while at < state.bytes {
+                let bytes = source.read(1, at, 1 + rng.below(90_000) as usize).unwrap().unwrap();
+                assert!(bytes[..] == whole[at as usize..][..bytes.len()], "from {at} on, cut at {cut}");
+                at += bytes.len() as u64;
+            }
+            end = state.bytes.max(end);
+            if cut == whole.len() as u64 {
+                assert_eq!(state.bytes, cut);
+            }
+        }
+    }
 }
