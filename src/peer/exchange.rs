@@ -15,6 +15,8 @@ pub struct Exchange {
     reading: Option<Stretch>,
     /// Where the ledger ended when it was last read to its end.
     end: u64,
+    /// A peer may wait for a batch.
+    may_wait: bool,
 }
 
 /// The way to one peer.
@@ -76,7 +78,7 @@ impl Exchange {
     /// `end` of the ledger: what is told there is new, whatever was there before a crash.
     pub fn new(places: impl IntoIterator<Item = (u16, u64)>, end: u64) -> Exchange {
         let peers = places.into_iter().map(|(peer, place)| (peer, Way::new(place.min(end)))).collect();
-        Exchange { peers, reading: None, end }
+        Exchange { peers, reading: None, end, may_wait: false }
     }
 
     /// These are the peers from now on.
@@ -91,6 +93,7 @@ impl Exchange {
     pub fn up(&mut self, peer: u16) {
         if let Some(way) = self.peers.get_mut(&peer) {
             (way.is_up, way.sent) = (true, 0);
+            self.may_wait = true;
         }
     }
 
@@ -144,6 +147,7 @@ impl Exchange {
             return;
         }
         self.end = self.end.max(upto);
+        self.may_wait = true;
         for peer in &stretch.peers {
             let Some(way) = self.peers.get_mut(peer).filter(|way| way.is_up && way.read == stretch.from)
             else {
@@ -173,9 +177,15 @@ impl Exchange {
     }
 
     /// Peers that something is to be sent to.
-    pub fn waiting(&self) -> impl Iterator<Item = u16> {
+    pub fn waiting(&mut self) -> Vec<u16> {
+        if !self.may_wait {
+            return Vec::new();
+        }
         let waits = |way: &Way| way.is_up && way.sent < way.batches.len();
-        self.peers.iter().filter(move |(_, way)| waits(way)).map(|(&peer, _)| peer)
+        let waiting: Vec<u16> =
+            self.peers.iter().filter(|(_, way)| waits(way)).map(|(&peer, _)| peer).collect();
+        self.may_wait = !waiting.is_empty();
+        waiting
     }
 
     /// A peer has everything up to this batch on its disk; says how many items that are.

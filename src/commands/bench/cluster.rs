@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// All processes run on one core and the farm on another, so that several of them drive each other out of its cache. What that
 /// costs is told by as many crawls at once as there are nodes, each with its part of the hosts and nothing to do with the others:
 /// a cluster costs what its nodes use more than these. What a node of a cluster uses is counted from the moment at which
-/// its seeds are given until all pages are there, and before that for some seconds in which it has nothing to do.
+/// its seeds are given until it has ended, and before that for some seconds in which it has nothing to do.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  nephila bench cluster --nodes 3 --rounds 3\n\nThe figures to compare are the ratios within one round: they hold on a noisy machine, wall time does not."
@@ -182,6 +182,7 @@ impl ClusterBenchArgs {
         let dir = stage.dir.join("cluster");
         let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(&dir)?;
+        let ended_before = children_us();
         let mut nodes: Vec<Player> = Vec::new();
         let mut first = String::new();
         for number in 1..=self.nodes {
@@ -209,9 +210,11 @@ impl ClusterBenchArgs {
             ["cluster", "add-seeds", &farm.seeds_file.display().to_string(), "--data"].map(String::from);
         let mut add_seeds = Command::new(std::env::current_exe()?);
         add_seeds.args(add).arg(&nodes[0].data).stdout(Stdio::null());
+        let seeds_from = children_us();
         if !add_seeds.status()?.success() {
             return Err(Failure::CannotRun("the nodes did not take the seeds".to_string()));
         }
+        let seeds_us = children_us() - seeds_from;
         let has_all = |views: &[Option<ClusterView>]| {
             let told = views.iter().flatten().filter_map(|view| {
                 let here = view.nodes.iter().find(|node| node.number == view.node)?;
@@ -227,9 +230,9 @@ impl ClusterBenchArgs {
             })?,
             false => views,
         };
-        let (cpu_us, seconds) = (used_us(&nodes) - from, begun.elapsed().as_secs_f64());
-        let peers_us = peers_us(&nodes) - peers_from;
+        let (peers_us, seconds) = (peers_us(&nodes) - peers_from, begun.elapsed().as_secs_f64());
         nodes.iter_mut().for_each(Player::stop);
+        let cpu_us = children_us() - ended_before - seeds_us - from;
         let urls: u64 = views.iter().flatten().map(|view| view.received).sum();
         Ok(Measured {
             us_per_page: cpu_us / pages as f64,

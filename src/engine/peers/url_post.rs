@@ -334,9 +334,8 @@ impl UrlPost {
     }
 
     fn send(&mut self, wires: &mut dyn Sends) -> bool {
-        let peers: Vec<u16> = self.exchange.waiting().collect();
         let mut is_sent = false;
-        for peer in peers {
+        for peer in self.exchange.waiting() {
             while wires.has_room(peer)
                 && let Some((number, bytes)) = self.exchange.to_send(peer)
             {
