@@ -40,7 +40,7 @@ impl Sponsor {
         let numbers = last.saturating_add(1)..=PEER_NODES_MAX as u16;
         let join = |(number, asking): (u16, &Asking)| {
             let Asking { id, address, weight } = asking.clone();
-            TableChange::Join(TableNode {
+            TableChange::TakeIn(TableNode {
                 number,
                 id,
                 generation: 0,

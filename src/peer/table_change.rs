@@ -11,6 +11,9 @@ pub enum TableChange {
     /// A node is there, or is there again with a later generation. It keeps what the table still gives it: the process
     /// that held it before has ended, and who would have taken it over did not.
     Join(TableNode),
+    /// A node that was in no table is there, by the word of another. It has no place where the node is known: what it is since, it
+    /// says itself, or an operator.
+    TakeIn(TableNode),
     /// A node is to hand over what it has.
     Drain(u16),
     /// A node that owns nothing goes.
@@ -51,6 +54,12 @@ impl TableChange {
         let mut next = table.clone();
         match self {
             TableChange::Join(node) => next.join(node)?,
+            TableChange::TakeIn(node) => {
+                if table.nodes.iter().any(|known| known.id == node.id) {
+                    return None;
+                }
+                next.join(node)?;
+            }
             TableChange::Drain(node) => next.state(*node, NodeState::Member, NodeState::Draining)?,
             TableChange::Leave(node) => {
                 if next.owners.contains(node) {

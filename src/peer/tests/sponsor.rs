@@ -34,7 +34,21 @@ fn nodes_get_the_next_numbers_once_whoever_asks_for_them() {
 fn who_is_gone_is_asked_for_no_more() {
     let mut sponsor = Sponsor::default();
     sponsor.asks(asking(50));
-    assert!(matches!(&sponsor.changes(&table_of(1))[..], [TableChange::Join(node)] if node.number == 2));
+    assert!(matches!(&sponsor.changes(&table_of(1))[..], [TableChange::TakeIn(node)] if node.number == 2));
     sponsor.gone(50);
     assert_eq!(sponsor.changes(&table_of(1)), []);
+}
+
+/// A node that was held up may ask for a newcomer long after another one did.
+#[test]
+fn who_has_left_or_is_to_is_not_brought_back_by_a_word_of_before() {
+    let mut sponsor = Sponsor::default();
+    sponsor.asks(asking(50));
+    let word = sponsor.changes(&table_of(1)).remove(0);
+    let joined = word.apply(&table_of(1)).unwrap();
+    let draining = TableChange::Drain(2).apply(&joined).unwrap();
+    let left = TableChange::Leave(2).apply(&draining).unwrap();
+    for table in [joined, draining, left] {
+        assert_eq!(word.apply(&table), None, "{:?}", table.nodes());
+    }
 }
