@@ -453,7 +453,13 @@ fn cut(shape: &Shape) {
             );
         }
     }
-    let lost = if shape.is_taken_over() { world.asked_by(3, known_ns, healed_ns) } else { Vec::new() };
+    // Where nobody heard anybody, two that meet first after it may take over the third, which was silent for as long.
+    let taken_over =
+        shape.silent.iter().filter(|number| world.has_said(**number, "other nodes have taken over "));
+    let taken_over: Vec<u16> = taken_over.copied().collect();
+    assert!(taken_over.len() <= 1 && (taken_over == [3] || !shape.is_taken_over()), "{taken_over:?}");
+    let lost: Vec<Asked> =
+        taken_over.iter().flat_map(|number| world.asked_by(*number, known_ns, healed_ns)).collect();
     if shape.is_taken_over() {
         let first = world.asked_instead_of(3, cut_ns, healed_ns).next().expect("it was waited for");
         let last = lost.last().unwrap();
