@@ -22,6 +22,9 @@ pub enum Retry {
     NoSocket,
     /// No way was found to its server, or the network broke off: whether our own network is down is for the shard to say.
     NoWay,
+    /// Nobody looked at it for so long, when it was due, that an answer could have come: this process or its machine stood still,
+    /// which says nothing of its server.
+    Stalled,
     /// The time until which it might be sent was over before it was: its server was not asked.
     TooLate,
 }

@@ -15,6 +15,9 @@ use crate::proto::tls::{CertFault, TlsClient};
 use crate::proto::url::{CrawlUrl, Scheme};
 use std::net::SocketAddr;
 
+/// A fetch that nobody looked at for this long after it was due was not late by its server's doing.
+const STALLED_US: u64 = 250_000;
+
 /// What the spider wants done, or reports.
 #[derive(Debug)]
 pub enum Action {
@@ -326,8 +329,17 @@ impl Spider {
     /// The timer of this fetch's slot has fired.
     fn check_deadlines(&mut self, key: Key, now: Now, out: &mut Vec<Action>) {
         let open = self.fetches.get_mut(key).expect("the caller found it");
+        let late_us = now.since_us(open.due(&self.config));
         match open.overdue(&self.config, now) {
-            Err(result) => return self.finish(key, result, now, out),
+            Err(result) => {
+                self.finish(key, result, now, out);
+                if late_us > STALLED_US
+                    && let Some(Action::Finished(fetched)) = out.last_mut()
+                {
+                    fetched.retry = Some(Retry::Stalled);
+                }
+                return;
+            }
             Ok(true) => out.push(Action::Working(open.trans())),
             Ok(false) => {}
         }

@@ -291,6 +291,24 @@ fn deadlines_end_a_fetch_and_working_is_said_until_then() {
     assert_eq!(results(&dripping), ((ResultCode::TotalTimeout, 60), 2));
 }
 
+/// A process that stood still learns nothing of its servers by that.
+#[test]
+fn a_deadline_that_nobody_looked_at_is_no_fault_of_the_server() {
+    let ended = |looked_us: u64| {
+        let (mut spider, mut out) = (spider(4), Vec::new());
+        let conn = started(&mut spider, 1, Now::ZERO, &mut out);
+        spider.tick(Now::from_us(29_000_000), &mut out);
+        acted(&mut out);
+        spider.tick(Now::from_us(looked_us), &mut out);
+        let (asks, finished) = acted(&mut out);
+        assert_eq!(asks, [NetAsk::Close { conn }]);
+        (finished[0].result, finished[0].retry)
+    };
+    assert_eq!(ended(30_100_000), (ResultCode::ReadTimeout, None));
+    assert_eq!(ended(30_300_000), (ResultCode::ReadTimeout, Some(Retry::Stalled)));
+    assert_eq!(ended(99_000_000), (ResultCode::TotalTimeout, Some(Retry::Stalled)));
+}
+
 #[test]
 fn what_a_response_comes_to() {
     let result = |response: &[u8], end: Option<NetEvent<'_>>| {

@@ -275,6 +275,10 @@ impl Queues {
             Some(Retry::StaleConnection | Retry::Stopped | Retry::NoWay) => {
                 self.url_server.put_back(fetched.trans, now)
             }
+            Some(Retry::Stalled) => {
+                self.log_again(fetched, out, now);
+                self.url_server.put_back(fetched.trans, now);
+            }
             Some(Retry::NoSocket) => {
                 self.url_server.put_back(fetched.trans, now);
                 self.tell_no_socket(out, now);

@@ -131,7 +131,7 @@ impl WorkSource for OrderQueue {
         };
         match again {
             Retry::StaleConnection | Retry::NoSocket | Retry::NoWay | Retry::TooLate => {}
-            Retry::NewRequest => out.log.order(doc_id, &fetched, span),
+            Retry::NewRequest | Retry::Stalled => out.log.order(doc_id, &fetched, span),
             // Nobody is told: its URL server sends it elsewhere, as it does what waits here.
             Retry::Stopped => return Ended::Over(fetched.bytes),
         }
