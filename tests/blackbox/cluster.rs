@@ -692,6 +692,13 @@ fn the_directory_of_a_node_is_for_a_node() {
             told.stderr
         );
     }
+    // Nor with that of another cluster.
+    let mut other = Cluster::new(&[]);
+    other.start(1);
+    other.stop_all();
+    std::fs::copy(other.key(), &key).unwrap();
+    let stat = told(&["index", "stat"], 0);
+    assert!(stat.stderr.contains(note) && stat.stderr.contains("another cluster's"), "{}", stat.stderr);
     std::fs::rename(&aside, &key).unwrap();
     // And a crawl is no node.
     let plain = cluster.dir.join("plain");

@@ -59,7 +59,11 @@ fn share_of(data: &Path) -> Result<Option<Share>, String> {
     let Some(key) = read_key(&path)? else {
         return Err(format!("its key file {} is not there", path.display()));
     };
-    let share = NodeFiles::share_in(data, key.cluster(), key.partition_seed());
+    let cluster = NodeFiles::cluster_in(data).map_err(|error| error.to_string())?;
+    if cluster != Some(key.cluster()) {
+        return Err(format!("its key file {} is another cluster's", path.display()));
+    }
+    let share = NodeFiles::share_in(data, key.partition_seed());
     match share.map_err(|error| error.to_string())? {
         Some(share) => Ok(Some(share)),
         None => Err("it has no table yet".to_string()),

@@ -90,16 +90,16 @@ impl NodeFiles {
         directory.join(Self::FOLDER).join(ID).exists()
     }
 
-    /// What is the node's whose data directory this is, by the table that it kept, for those who only look. Nothing if that is none
-    /// of this cluster, or knows no table.
-    pub fn share_in(
-        directory: &Path,
-        cluster: [u8; 16],
-        partition_seed: u64,
-    ) -> Result<Option<Share>, NodeFilesError> {
+    /// The cluster of the node whose data directory this is.
+    pub fn cluster_in(directory: &Path) -> Result<Option<[u8; 16]>, NodeFilesError> {
         let files = NodeFiles(Place::Folder(directory.join(Self::FOLDER)));
-        let id = files.id()?.filter(|id| id.cluster == cluster);
-        let (Some(id), Some(table)) = (id, files.table()?) else { return Ok(None) };
+        Ok(files.id()?.map(|id| id.cluster))
+    }
+
+    /// What is that node's by the table that it kept, for those who only look; nothing if it knows no table.
+    pub fn share_in(directory: &Path, partition_seed: u64) -> Result<Option<Share>, NodeFilesError> {
+        let files = NodeFiles(Place::Folder(directory.join(Self::FOLDER)));
+        let (Some(id), Some(table)) = (files.id()?, files.table()?) else { return Ok(None) };
         let partitioner = Partitioner::new(table.spread(), partition_seed);
         Ok(Some(Share::new(partitioner, id.number, table.epoch(), table.owners())))
     }

@@ -66,3 +66,18 @@ impl Meter {
 }
 
 const _: () = assert!(PEERS < KEEPER && KEEPER < LINKS, "in the order of the seats");
+
+#[cfg(test)]
+mod tests {
+    use super::run_idle;
+
+    /// More of them than a council has voters, or a word is told on to.
+    #[test]
+    fn a_dozen_nodes_come_together_and_fall_still() {
+        let report = run_idle(12, 30, || 0.0);
+        assert!(report.ready_after_s < 300, "{report:?}");
+        assert!(report.turns > 0 && report.writes > 0 && report.bytes > 0, "{report:?}");
+        // Nobody has anything to say but that it is there.
+        assert!(report.writes < 12 * 30 * 20, "{report:?}");
+    }
+}
