@@ -152,7 +152,7 @@ impl Writing<'_> {
         // A reference to what is not archived is archived with the document.
         let document = match record.is_reference && original.is_none() {
             true => self.reader.document_of(located, bytes)?,
-            false => Reader::document(record, bytes),
+            false => self.reader.unpack(located, bytes)?,
         };
         let Some(document) = document else {
             self.exported.lost += 1;

@@ -53,7 +53,7 @@ impl Originals {
             let key = (record.digest, fingerprint(record.url.as_bytes()));
             if has
                 && !originals.own.contains_key(&key)
-                && let Some(document) = Reader::document(record, bytes)
+                && let Ok(Some(document)) = reader.unpack(&located, bytes)
             {
                 let original = Original::of(&located, &document);
                 originals.any.entry(record.digest).or_insert_with(|| original.clone());

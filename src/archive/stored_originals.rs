@@ -50,8 +50,11 @@ impl StoredOriginals {
         let elsewhere = self.by_digest.get(&located.record.digest).filter(|_| located.record.is_reference);
         let document = match elsewhere.copied() {
             Some(place) => {
-                let original = self.reader(place)?.record_at(place.0, place.1)?;
-                original.and_then(|(original, bytes)| Reader::document(&original.record, &bytes))
+                let reader = self.reader(place)?;
+                match reader.record_at(place.0, place.1)? {
+                    Some((original, bytes)) => reader.unpack(&original, &bytes)?,
+                    None => None,
+                }
             }
             // Its own, or one that was stored before this import: the indexes know where.
             None => self.reader(own)?.document_of(&located, &bytes)?,

@@ -1,8 +1,8 @@
 use super::feeds::read_feeds;
 use super::node::{ClusterFlags, be_node, begin_anew, cluster_of};
 use super::settings::{
-    AdminFlags, Before, DataFlags, KeptArgs, LinkFlags, MasterFlags, Overlay, QueueFlags, ReachFlags,
-    SharedArgs, WHAT_TO_CRAWL, say_settings,
+    AdminFlags, Before, BlockFlags, DataFlags, KeptArgs, LinkFlags, MasterFlags, Overlay, QueueFlags,
+    ReachFlags, SharedArgs, WHAT_TO_CRAWL, say_settings,
 };
 use super::shared::{
     ChosenDriver, CrawlReport, Failure, Farewell, Leaving, NameSource, OpenNote, ProductDriver, Reload,
@@ -49,6 +49,8 @@ pub struct CrawlArgs {
     #[command(flatten)]
     pub links: LinkFlags,
     #[command(flatten)]
+    pub blocks: BlockFlags,
+    #[command(flatten)]
     pub shared: SharedArgs,
     #[command(flatten)]
     pub master: MasterFlags,
@@ -75,7 +77,7 @@ impl CrawlArgs {
         self.parent.heed(&signals)?;
         let started = Instant::now();
         let mut flags: Vec<&dyn Overlay> =
-            vec![&self.queues, &self.data, &self.reach, &self.links, &self.master, &self.admin];
+            vec![&self.queues, &self.data, &self.blocks, &self.reach, &self.links, &self.master, &self.admin];
         flags.extend(cluster.map(|cluster| cluster as &dyn Overlay));
         let layered = self.shared.layered(&flags, self.kept.before())?;
         let names_urls = !self.urls.is_empty() || self.seeds.is_some() || self.feeds.is_some();

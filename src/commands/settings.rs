@@ -11,6 +11,7 @@ use crate::config::{
 use crate::engine::Event;
 use crate::handler::ScopeKind;
 use crate::proto::sitemap::Sitemaps;
+use crate::store_server::Compress;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use std::fs::File;
@@ -31,7 +32,7 @@ fn heading(setting: &str) -> &'static str {
         "user_agent" | "contact" | "req_host_concurrent" | "req_host_per_sec" => "Politeness",
         "timeout_req" | "timeout_update" | "max_doc_size" | "fetches_max" | "max_pages" | "max_seconds"
         | "wait" | "linger" => LIMITS,
-        "data" | "log_bytes" => STORAGE,
+        "data" | "log_bytes" | "compress" => STORAGE,
         "memory" | "cores" | "driver" => MACHINE,
         "server" => MASTER,
         _ => NETWORK,
@@ -221,6 +222,13 @@ setting_flags! {
 }
 
 setting_flags! {
+    /// Of every process that stores documents.
+    BlockFlags {
+        store.compress: Compress,
+    }
+}
+
+setting_flags! {
     /// Of a process that follows links.
     LinkFlags {
         doc_index.sitemaps: Sitemaps,
@@ -315,7 +323,7 @@ macro_rules! value_enums {
         })+
     };
 }
-value_enums!(DriverChoice ScopeKind Sitemaps);
+value_enums!(Compress DriverChoice ScopeKind Sitemaps);
 
 /// Whether the settings that a data directory was told before hold.
 #[derive(Clone, Copy, PartialEq, Eq)]

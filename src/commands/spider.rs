@@ -1,4 +1,4 @@
-use super::settings::{AdminFlags, Before, DataFlags, SharedArgs, listen_address};
+use super::settings::{AdminFlags, Before, BlockFlags, DataFlags, SharedArgs, listen_address};
 use super::shared::{
     ChosenDriver, Failure, Farewell, ProductDriver, Reload, Signals, SpiderReport, announce_links,
     announce_tuning, links_possible, listen, open_data, run_to_end, take_doors, tell_event, tell_summary,
@@ -30,6 +30,8 @@ pub struct SpiderArgs {
     #[arg(long, value_name = "ADDR", conflicts_with = "data")]
     store: Option<String>,
     #[command(flatten)]
+    blocks: BlockFlags,
+    #[command(flatten)]
     shared: SharedArgs,
     #[command(flatten)]
     admin: AdminFlags,
@@ -46,7 +48,7 @@ impl SpiderArgs {
         self.shared.log.begin();
         let signals = Signals::of_service()?;
         let started = Instant::now();
-        let config = self.shared.config(&[&self.data, &self.admin])?;
+        let config = self.shared.config(&[&self.data, &self.blocks, &self.admin])?;
         // What is typed takes the place of what the file says of links.
         let typed = self.listen.is_some() || !self.urlserver.is_empty();
         let told = &config.spider;
@@ -65,7 +67,7 @@ impl SpiderArgs {
         let links = LinksConfig { listen, dial, links_max: links_possible(), answers_end: false };
         let store = self.store.as_deref().or(told.store.as_deref());
         let store = store.map(|text| dial_address("--store", text)).transpose()?;
-        let read = || self.shared.layered(&[&self.data, &self.admin], Before::IsNone);
+        let read = || self.shared.layered(&[&self.data, &self.blocks, &self.admin], Before::IsNone);
         let reload = Reload::new(&config, false, read);
         let summary = spider(config, links, store, (signals, reload), started)?;
         tell_summary(&SpiderReport::new(&summary), self.json, SpiderReport::table)

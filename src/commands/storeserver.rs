@@ -1,4 +1,6 @@
-use super::settings::{AdminFlags, Before, DataFlags, Overlay, StoreFlags, layered, listen_address};
+use super::settings::{
+    AdminFlags, Before, BlockFlags, DataFlags, Overlay, StoreFlags, layered, listen_address,
+};
 use super::shared::{
     Failure, Farewell, LogArgs, Reload, Signals, StoreReport, announce_links, announce_tuning, listen,
     open_data, raise_nofile, run_to_end, take_doors, tell_summary,
@@ -31,6 +33,8 @@ pub struct StoreServerArgs {
     #[command(flatten)]
     store: StoreFlags,
     #[command(flatten)]
+    blocks: BlockFlags,
+    #[command(flatten)]
     log: LogArgs,
     #[command(flatten)]
     admin: AdminFlags,
@@ -47,7 +51,9 @@ impl StoreServerArgs {
         self.log.begin();
         let signals = Signals::of_service()?;
         let started = Instant::now();
-        let read = || layered(self.config.as_deref(), &[&self.data, &self.admin, &self], Before::IsNone);
+        let read = || {
+            layered(self.config.as_deref(), &[&self.data, &self.blocks, &self.admin, &self], Before::IsNone)
+        };
         let config = read()?.config;
         let reload = Reload::new(&config, false, read);
         let address = self.listen.as_deref().map(listen_address).transpose()?.or(config.store.listen);

@@ -249,7 +249,7 @@ macro_rules! values {
 values!(bool String SocketAddr);
 values!(crate::handler::ScopeKind crate::proto::auth::AuthKind crate::proto::lines::Dialect crate::proto::sitemap::Sitemaps);
 values!(crate::proto::url::QueryDrop crate::proto::url::RuleList);
-values!(crate::store_server::Dedup crate::store_server::History);
+values!(crate::store_server::Compress crate::store_server::Dedup crate::store_server::History);
 
 /// What a value out of its bounds must be.
 pub fn beyond(value: &impl Value, min: f64, max: f64) -> Option<String> {

@@ -2,7 +2,7 @@ use super::section::settings;
 use super::spider::WEEK_MS;
 use super::units::{Bytes, Millis};
 use crate::limits::SEGMENT_BYTES_MAX;
-use crate::store_server::{Dedup, History};
+use crate::store_server::{Compress, Dedup, History};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -17,6 +17,8 @@ settings! {
         commit_ms: Millis = Millis(20), in 1 to WEEK_MS, live now;
         /// Which documents are not stored a second time: "off" none, "url" those of the same URL, "any" those of any URL.
         dedup: Dedup = Dedup::default();
+        /// How documents are compressed: "plain" each by itself, "template" against an earlier page of its host where that pays.
+        compress: Compress = Compress::default(), flag "HOW";
         /// Fetching waits while the disk has fewer bytes free; unset, 64 MiB or a twentieth of a small disk.
         free_bytes_min: Option<Bytes> = None, live now;
         /// The oldest segments go when all of them take more bytes; 0 = no limit.

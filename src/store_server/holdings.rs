@@ -2,7 +2,7 @@ use super::dedup::url_hash;
 use super::index::{Entry, List, Place};
 use super::layout::RESULT;
 use super::reader::{ReadError, Reader};
-use super::record::{self, Document, RecordSummary};
+use super::record::{Document, RecordSummary};
 use super::segment_file::{SegmentFile, list};
 use crate::proto::record::ResultCode;
 use std::os::unix::fs::MetadataExt;
@@ -89,7 +89,7 @@ impl Holdings {
     pub fn document(&self, url: &str) -> Result<Option<Document>, ReadError> {
         let Some((place, _)) = self.newest(url)? else { return Ok(None) };
         let Some((located, bytes)) = self.reader.read(place)? else { return Ok(None) };
-        let own = record::unpack(&located.record, &bytes);
+        let own = self.reader.unpack(&located, &bytes)?;
         if !located.record.is_reference {
             return Ok(own);
         }

@@ -1,7 +1,7 @@
 use super::data_dir::DataDir;
 use super::dedup::StoredDigests;
 use super::mmap::{Segment, SegmentWriter};
-use super::policy::Dedup;
+use super::policy::{Compress, Dedup};
 use super::rewrite::rewrite;
 use super::segment_file::SegmentFile;
 use super::segment_header::SegmentHeader;
@@ -32,6 +32,7 @@ pub struct StoreRules {
     /// The user agent of requests, for the headers of segments; empty where it is not known.
     pub agent: String,
     pub dedup: Dedup,
+    pub compress: Compress,
     /// No segment is made that would leave less than this free. Without a figure: 64 MiB, or a twentieth of a small disk.
     pub free_bytes_min: Option<u64>,
 }
@@ -39,7 +40,13 @@ pub struct StoreRules {
 impl StoreRules {
     /// Defaults but for the size of segments.
     pub fn of_size(segment_bytes: u64) -> StoreRules {
-        StoreRules { segment_bytes, agent: String::new(), dedup: Dedup::default(), free_bytes_min: None }
+        StoreRules {
+            segment_bytes,
+            agent: String::new(),
+            dedup: Dedup::default(),
+            compress: Compress::default(),
+            free_bytes_min: None,
+        }
     }
 }
 
@@ -142,7 +149,7 @@ impl Keeper {
         };
         let stored = Arc::new(stored);
         let kept = || {
-            let share = Arc::new(ShardShare::new(key, rules.dedup, stored.clone()));
+            let share = Arc::new(ShardShare::new(key, (rules.dedup, rules.compress), stored.clone()));
             KeptShard { share, live: VecDeque::new() }
         };
         let shards = (0..shards).map(|_| kept()).collect();
@@ -215,7 +222,13 @@ impl Keeper {
                             KeeperError::Sync { number: live.segment.number(), cause }
                         }),
                         Some(from) if finished => {
-                            let make = || self.medium.make(&self.rules, index as u32, unix_ms);
+                            let make = |bytes: u64| {
+                                let rules = StoreRules {
+                                    segment_bytes: self.rules.segment_bytes.max(bytes),
+                                    ..self.rules.clone()
+                                };
+                                self.medium.make(&rules, index as u32, unix_ms)
+                            };
                             rewrite(&live.segment, from, make).map(|rescued| self.sealed.push(rescued))
                         }
                         // Its shard has not dropped it yet.
@@ -352,4 +365,45 @@ impl Medium {
 /// Free space kept without a setting on a disk of so many bytes: for indexes, logs and other files of the disk.
 pub fn free_bytes_min(disk_bytes: u64) -> u64 {
     (disk_bytes / 20).min(64 << 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{TestDir, framed, new_record};
+    use super::super::{Reader, ShardStore};
+    use super::*;
+
+    /// Their bases are in a segment that is given up: they are compressed anew where they go.
+    #[test]
+    fn pages_with_a_base_are_written_again_elsewhere_when_the_disk_refuses_them() {
+        let dir = TestDir::new("rewrite-templates");
+        let rules = StoreRules { compress: Compress::Template, ..StoreRules::of_size(1 << 20) };
+        let mut keeper = Keeper::new(Medium::Directory(DataDir::open(&dir.0).unwrap()), rules, 1);
+        keeper.prepare(0).unwrap();
+        let mut store = ShardStore::new(keeper.share(0));
+        let url = |page: u64| format!("http://h{}/{page}", page % 2);
+        let mut append = |pages: std::ops::Range<u64>| {
+            for page in pages {
+                store.append(&new_record(&url(page), &framed(page), 0)).unwrap();
+            }
+        };
+        append(0..10);
+        assert!(keeper.commit().unwrap());
+        append(10..40);
+        let live = &mut keeper.shards[0].live[0];
+        live.bad_from = Some(live.synced);
+        live.segment.condemn();
+        assert!(keeper.waits_for_shards());
+        store.tidy();
+        assert!(keeper.commit().unwrap());
+        assert_eq!(keeper.share(0).durable(), 40);
+        store.finish();
+        keeper.close().unwrap();
+        let reader = Reader::open(&dir.0).unwrap();
+        for page in 0..40 {
+            let (located, document) = reader.find(&url(page)).unwrap().expect("it was counted");
+            assert_eq!(document.expect("with its document").body, framed(page), "{page} {located:?}");
+        }
+        assert!(reader.verify().unwrap().is_sound());
+    }
 }

@@ -29,7 +29,7 @@
 //!   48      1      success, 0 or 1
 //!   49      1      result code
 //!   50      1      http code
-//!   51      1      codec of the block: 0 as it is, 1 LZ4 block
+//!   51      1      codec of the block: 0 as it is, 1 LZ4 block, 2 LZ4 block with another record of this segment as its base
 //!   52      2      HTTP status as received, 0 without a response
 //!   54      1      kind: 0 the document is in the block, 1 a reference, whose document another record has
 //!   55      1      0
@@ -46,7 +46,15 @@
 //!   112     …      url, new url, block (response head and document together), padding
 //! ```
 //!
-//! The block of a reference has the response head alone. Its document is that of any other record with the same digest:
+//! A block with a base:
+//!
+//! ```text
+//!   0       4      offset of the base in this segment, in units of 8 bytes: an earlier record
+//!   4       4      crc32c of everything after the base's header, as in it
+//!   8       …      LZ4 block, whose dictionary is what the base's block unpacks to, its first 48 KiB
+//! ```
+//!
+//! A base may have one itself, up to four in a row. The block of a reference, which has no base, has the response head alone. Its document is that of any other record with the same digest:
 //! references name no place, so records may move.
 //!
 //! A digest is the XXH3 of 128 bits under the store's own key, which no server knows: a server cannot make a page
@@ -93,6 +101,7 @@ pub(super) const HEADER_BYTES: usize = 112;
 
 pub(super) const CODEC_PLAIN: u8 = 0;
 pub(super) const CODEC_LZ4: u8 = 1;
+pub(super) const CODEC_TEMPLATE: u8 = 2;
 
 pub(super) const KIND_WHOLE: u8 = 0;
 pub(super) const KIND_REFERENCE: u8 = 1;

@@ -15,6 +15,8 @@
 //! | `layout`         | the offset of every field of a segment and a record                        |
 //! | `segment_header` | the first page of a segment                                                |
 //! | `record`         | a record's facts, to bytes and back                                        |
+//! | `block`          | its response, compressed, and back                                         |
+//! | `templates`      | earlier pages of hosts, against which the next are compressed              |
 //! | `mmap`           | mapped segments and indexes; one of the two folders that may hold `unsafe` |
 //! | `data_dir`       | the data directory: key, recovery after a crash                            |
 //! | `directory_lock` | one writer for it                                                          |
@@ -29,6 +31,7 @@
 //! | `maintenance`    | the care of sealed segments                                                |
 //! | `retention`      | which of them are dropped or packed                                        |
 //! | `keep_set`       | which of their records stay                                                |
+//! | `moving`         | a record on its way to another segment                                     |
 //! | `pack`           | several segments into one                                                  |
 //! | `record_intake`  | records of a spider in another process, as they come over a connection     |
 //! | `reader`         | every other process's side                                                 |
@@ -44,6 +47,7 @@
 //! `NUMBER-SHARD.bad`, and an index `NUMBER-SHARD.idx` or `TIER-FIRST-LAST.run`. Numbers only grow, so of two
 //! records of one URL the newer is the one with the larger segment number, then the larger offset.
 
+mod block;
 mod data_dir;
 mod dedup;
 mod directory_lock;
@@ -55,6 +59,7 @@ mod keeper;
 mod layout;
 mod maintenance;
 mod mmap;
+mod moving;
 mod pack;
 mod policy;
 mod reader;
@@ -71,6 +76,7 @@ mod segment_sum;
 mod shard_share;
 mod shard_store;
 mod tail;
+mod templates;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -87,7 +93,7 @@ pub(crate) use record::{Document, Record};
 pub(crate) use data_dir::HeldDirectory;
 pub(crate) use keeper::{Keeper, KeeperError, Medium, Sealed, StoreRules, free_bytes_min};
 pub(crate) use maintenance::{Maintenance, MaintenanceError};
-pub(crate) use policy::{Dedup, History};
+pub(crate) use policy::{Compress, Dedup, History};
 pub(crate) use record::NewRecord;
 pub(crate) use record_intake::{Fed, RecordIntake, Stored};
 pub(crate) use retention::{Retention, RetentionRules};

@@ -1,8 +1,10 @@
+use super::block::{InFile, Unpacked};
 use super::index::{IndexFile, Place, index_path, runs_of};
 use super::maintenance::index_file;
-use super::record::move_to;
+use super::moving::Moving;
 use super::segment_file::SegmentFile;
 use super::segment_header::SegmentHeader;
+use crate::limits::SEGMENT_HEADER_BYTES;
 use crate::storage::{NewFile, sync_directory, sync_parent};
 use rapidhash::fast::RapidHashSet;
 use std::fs;
@@ -42,15 +44,21 @@ fn write(last: &SegmentFile, sources: &[(&SegmentFile, &RapidHashSet<Place>)]) -
     let packed = NewFile::create(&last.path)?;
     let mut out = BufWriter::with_capacity(1 << 18, packed.file());
     out.write_all(&header.to_bytes())?;
+    let mut end = SEGMENT_HEADER_BYTES as u64;
+    let mut moving = Moving::new(last.number);
     for (source, kept) in sources {
         let mut written = Ok(());
-        let mut moved = Vec::new();
+        let (file, _) = source.open()?.ok_or_else(gone)?;
+        let (bases, unpacked) = (InFile(&file, source.number), Unpacked::default());
         let scanned = source.scan(|record, offset, bytes| {
             if written.is_ok() && kept.contains(&Place::of(record.summary(), source.number, offset)) {
-                moved.clear();
-                moved.extend_from_slice(bytes);
-                move_to(&mut moved, last.number);
-                written = out.write_all(&moved);
+                let moved = moving.record((&record, bytes), source.number, (&bases, &unpacked), end);
+                // One whose base is damaged is as good as damaged itself, and those are not kept either.
+                written = moved.and_then(|moved| {
+                    let moved = moved.unwrap_or_default();
+                    end += moved.len() as u64;
+                    out.write_all(moved)
+                });
             }
         });
         scanned?.ok_or_else(gone)?;

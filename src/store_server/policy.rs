@@ -15,6 +15,18 @@ named_enum! {
 }
 
 named_enum! {
+    /// How documents are compressed.
+    #[derive(Default)]
+    pub enum Compress {
+        /// Each by itself.
+        #[default]
+        Plain = "plain",
+        /// Against an earlier page of the same host, where that pays.
+        Template = "template",
+    }
+}
+
+named_enum! {
     /// Which records stay.
     #[derive(Default)]
     pub enum History {

@@ -1,7 +1,8 @@
+use super::block::{self, InFile, Unpacked};
 use super::dedup::url_hash;
 use super::index::{AllPlaces, Catalog, Entries, List, Place};
 use super::layout::{DIGEST, FETCHED_AT};
-use super::record::{self, Document, Record, RecordSummary};
+use super::record::{Document, Record, RecordSummary};
 use super::scan::{self, RecordStart, ScanResult};
 use super::segment_file::{SegmentFile, list_readable};
 use super::segment_header::SegmentHeader;
@@ -34,6 +35,7 @@ pub struct Reader {
     catalog: OnceLock<Catalog>,
     /// See [`Reader::bare_digests`].
     bare_digests: OnceLock<RapidHashMap<u64, Place>>,
+    unpacked: Unpacked,
 }
 
 /// A record and its document, if it is there.
@@ -118,6 +120,7 @@ impl Reader {
             segments,
             catalog: OnceLock::new(),
             bare_digests: OnceLock::new(),
+            unpacked: Unpacked::default(),
         })
     }
 
@@ -243,15 +246,18 @@ impl Reader {
                 (Some(_), true) => {}
                 (_, false) => {
                     let document = self.document_of(&located, &bytes)?;
+                    // What it was compressed against is not there any more: its segment was packed meanwhile.
+                    if document.is_none() && !block::stands_alone(&located.record) {
+                        return Ok(None);
+                    }
                     let (newest, _) = newest.unwrap_or((located, bytes));
                     return Ok(Some(Some((newest, document))));
                 }
             }
         }
-        Ok(Some(newest.map(|(located, bytes)| {
-            let document = own_document(&located, &bytes);
-            (located, document)
-        })))
+        let Some((located, bytes)) = newest else { return Ok(Some(None)) };
+        let document = self.own_document(&located, &bytes)?;
+        Ok(Some(Some((located, document))))
     }
 
     /// As [`Reader::find`], without any index.
@@ -280,7 +286,7 @@ impl Reader {
         };
         let document = match of_document {
             Some((located, bytes)) => self.document_of(&located, &bytes)?,
-            None => own_document(&newest, &bytes),
+            None => self.own_document(&newest, &bytes)?,
         };
         Ok(Some((newest, document)))
     }
@@ -354,9 +360,10 @@ impl Reader {
     /// The response of a record: its own head, and the document, also where another record has it. `None` if the document
     /// is not there.
     pub fn document_of(&self, located: &Located, bytes: &[u8]) -> Result<Option<Document>, ReadError> {
-        let own = record::unpack(&located.record, bytes);
+        let own = self.unpack(located, bytes)?;
         if !located.record.is_reference {
-            return Ok(own);
+            let is_moved = own.is_none() && !block::stands_alone(&located.record);
+            return if is_moved { self.moved(located) } else { Ok(own) };
         }
         let (Some(own), digest) = (own, located.record.digest) else {
             return Ok(None);
@@ -374,6 +381,23 @@ impl Reader {
         Ok(body.map(|body| Document { head: own.head, body }))
     }
 
+    /// The document of a record whose base is gone: it may have been packed since it was read, and be elsewhere.
+    fn moved(&self, located: &Located) -> Result<Option<Document>, ReadError> {
+        let Record { digest, url, fetched_unix_ms, .. } = &located.record;
+        let fresh = Reader::open(&self.data)?;
+        let low = *digest as u64;
+        for place in fresh.places(List::Digest, low, |header, _| u64_at(header, DIGEST) == low)? {
+            if let Some((other, bytes)) = fresh.read(place)?
+                && (other.record.digest, &other.record.url) == (*digest, url)
+                && other.record.fetched_unix_ms == *fetched_unix_ms
+                && let Some(document) = fresh.unpack(&other, &bytes)?
+            {
+                return Ok(Some(document));
+            }
+        }
+        Ok(None)
+    }
+
     pub(super) fn body_of(
         &self,
         digest: u128,
@@ -383,7 +407,7 @@ impl Reader {
             if let Some((other, bytes)) = self.read(place)?
                 && other.record.digest == digest
                 && !other.record.is_reference
-                && let Some(found) = record::unpack(&other.record, &bytes)
+                && let Some(found) = self.unpack(&other, &bytes)?
             {
                 return Ok(Some(found.body));
             }
@@ -432,9 +456,27 @@ impl Reader {
         (!header.agent.is_empty()).then_some(header.agent)
     }
 
-    /// Unpacks the document behind a record's bytes; a reference has none of its own.
-    pub fn document(record: &Record, bytes: &[u8]) -> Option<Document> {
-        record::unpack(record, bytes)
+    /// Unpacks the document behind a record's bytes; a reference has none of its own. `None` if it is damaged, or what it was
+    /// compressed against.
+    pub fn unpack(&self, located: &Located, bytes: &[u8]) -> Result<Option<Document>, ReadError> {
+        let Located { record, segment, .. } = located;
+        if block::stands_alone(record) {
+            return Ok(block::unpack(record, bytes));
+        }
+        let Some(file) = self.segment_file(*segment) else { return Ok(None) };
+        let unreadable = |cause| file.unreadable(cause);
+        let Some((opened, _)) = file.open().map_err(unreadable)? else { return Ok(None) };
+        let records = InFile(&opened, *segment);
+        self.unpacked.document(&records, *segment, record, bytes).map_err(unreadable)
+    }
+
+    /// The document of a record that repeats an earlier one, of which there is none: the head alone if only that was requested,
+    /// and nothing for a 304.
+    fn own_document(&self, located: &Located, bytes: &[u8]) -> Result<Option<Document>, ReadError> {
+        match located.record.result {
+            ResultCode::NotModified => Ok(None),
+            _ => self.unpack(located, bytes),
+        }
     }
 
     /// Index files that a lookup searches, and segments without an index that it must read.
@@ -531,15 +573,6 @@ impl Reader {
         };
         let found = scan::read_record(&file, number, place.offset()).map_err(unreadable)?;
         Ok(found.map(|(record, bytes)| (Located { record, segment: number, offset: place.offset() }, bytes)))
-    }
-}
-
-/// The document of a record that repeats an earlier one, of which there is none: the head alone if only that was requested,
-/// and nothing for a 304.
-fn own_document(located: &Located, bytes: &[u8]) -> Option<Document> {
-    match located.record.result {
-        ResultCode::NotModified => None,
-        _ => record::unpack(&located.record, bytes),
     }
 }
 

@@ -229,6 +229,30 @@ fn seal_header(header: &mut [u8]) {
     header[HEADER_CRC..HEADER_CRC + 4].copy_from_slice(&crc.to_le_bytes());
 }
 
+/// Gives a record, moved to another segment, another block. Its names are taken from `bytes`, which are the whole record as it was.
+pub(super) fn with_block(
+    record: &Record,
+    bytes: &[u8],
+    segment: u64,
+    (codec, block): (u8, &[u8]),
+) -> Vec<u8> {
+    let names = record.url.len() + record.new_url.as_ref().map_or(0, String::len);
+    let used = HEADER_BYTES + names + block.len();
+    let mut out = Vec::with_capacity(aligned(used));
+    out.extend_from_slice(&bytes[..HEADER_BYTES + names]);
+    out.extend_from_slice(block);
+    let payload_crc = crc32c::crc32c(&out[HEADER_BYTES..]);
+    out.resize(aligned(used), 0);
+    let record_bytes = out.len() as u32;
+    let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
+    put(PAYLOAD_CRC, &payload_crc.to_le_bytes());
+    put(RECORD_BYTES, &record_bytes.to_le_bytes());
+    put(BLOCK_LEN, &(block.len() as u32).to_le_bytes());
+    put(CODEC, &[codec]);
+    move_to(&mut out, segment);
+    out
+}
+
 /// Moves a whole record to another segment: its header names the segment.
 pub(super) fn move_to(record: &mut [u8], segment: u64) {
     record[RECORD_SEGMENT..RECORD_SEGMENT + 8].copy_from_slice(&segment.to_le_bytes());
@@ -291,31 +315,4 @@ pub(super) fn parse(bytes: &[u8], segment: u64) -> Result<Record, NotARecord> {
         codec: header[CODEC],
         block_len: lengths.block as u32,
     })
-}
-
-/// A byte of an LZ4 block expands to no more bytes than this.
-const LZ4_RATIO_MAX: usize = 255;
-
-/// Unpacks the block of a record whose checksums hold; `None` if it does not hold what it promises. The body of a
-/// reference is elsewhere, and empty here.
-pub(super) fn unpack(record: &Record, bytes: &[u8]) -> Option<Document> {
-    let start = HEADER_BYTES + record.url.len() + record.new_url.as_ref().map_or(0, String::len);
-    let block = bytes.get(start..start + record.block_len as usize)?;
-    let document_len = if record.is_reference { 0 } else { record.document_len as usize };
-    let plain_len = record.head_len as usize + document_len;
-    let plain = match record.codec {
-        CODEC_PLAIN => block.to_vec(),
-        // Room is made for the promised length at once, so it must be one that the block can hold.
-        CODEC_LZ4 if plain_len / LZ4_RATIO_MAX <= block.len() => {
-            lz4_flex::block::decompress(block, plain_len).ok()?
-        }
-        _ => return None,
-    };
-    if plain.len() != plain_len {
-        return None;
-    }
-    let body = plain[record.head_len as usize..].to_vec();
-    let mut head = plain;
-    head.truncate(record.head_len as usize);
-    Some(Document { head, body })
 }

@@ -1,5 +1,6 @@
 //! Reading a segment from its first record to its last, whatever has happened to it.
 
+use super::block::{InFile, Unpacked};
 use super::dedup::digest;
 use super::layout::{HEADER_BYTES, RECORD_MAGIC};
 use super::record::{self, NotARecord, Record};
@@ -105,8 +106,10 @@ const LOOKED_AT_MAX: u32 = 1_000;
 /// Where the next whole record begins that no server can have made up, or the end of the file: its document has the
 /// digest that the store's key gives it. A record without a document is skipped.
 fn next_record(file: &File, segment: u64, from: u64, file_bytes: u64, key: u64) -> io::Result<u64> {
+    let unpacked = Unpacked::default();
     let is_ours = |(record, bytes): (Record, Vec<u8>)| {
-        let document = record::unpack(&record, &bytes).filter(|_| !record.is_reference);
+        let document = unpacked.document(&InFile(file, segment), segment, &record, &bytes).ok().flatten();
+        let document = document.filter(|_| !record.is_reference);
         document.is_some_and(|document| record.digest != 0 && digest(&document.body, key) == record.digest)
     };
     let mut window = vec![0; 1 << 16];

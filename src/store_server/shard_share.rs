@@ -1,6 +1,6 @@
 use super::dedup::{Digests, StoredDigests};
 use super::mmap::SegmentWriter;
-use super::policy::Dedup;
+use super::policy::{Compress, Dedup};
 use crate::limits::SEGMENTS_AHEAD;
 use crossbeam_queue::ArrayQueue;
 use std::sync::Arc;
@@ -22,10 +22,15 @@ pub struct ShardShare {
     key: u64,
     dedup: Dedup,
     stored: Arc<StoredDigests>,
+    compress: Compress,
 }
 
 impl ShardShare {
-    pub(super) fn new(key: u64, dedup: Dedup, stored: Arc<StoredDigests>) -> ShardShare {
+    pub(super) fn new(
+        key: u64,
+        (dedup, compress): (Dedup, Compress),
+        stored: Arc<StoredDigests>,
+    ) -> ShardShare {
         ShardShare {
             ready: ArrayQueue::new(SEGMENTS_AHEAD),
             durable: AtomicU64::new(0),
@@ -35,7 +40,12 @@ impl ShardShare {
             key,
             dedup,
             stored,
+            compress,
         }
+    }
+
+    pub(super) fn compress(&self) -> Compress {
+        self.compress
     }
 
     pub fn durable(&self) -> u64 {

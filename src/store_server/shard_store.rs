@@ -1,10 +1,10 @@
+use super::block::{BlockOf, BlockWriter};
 use super::dedup::{Digests, Solid};
-use super::layout::{CODEC_LZ4, CODEC_PLAIN, HEADER_BYTES, KIND_REFERENCE, KIND_WHOLE, aligned};
+use super::layout::{HEADER_BYTES, KIND_REFERENCE, KIND_WHOLE, aligned};
 use super::mmap::SegmentWriter;
 use super::record::{Lengths, NewRecord, Stamp, write_header};
 use super::shard_share::ShardShare;
 use crate::limits::URL_BYTES_MAX;
-use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -12,9 +12,7 @@ use thiserror::Error;
 pub struct ShardStore {
     share: Arc<ShardShare>,
     writer: Option<SegmentWriter>,
-    /// The compressor's memory. The large variant hashes five bytes and not four: a sixth faster on web pages, for
-    /// half a per cent of ratio.
-    table: CompressTable,
+    blocks: BlockWriter,
     digests: Digests,
     sequence: u64,
     records: [u64; 3],
@@ -50,8 +48,8 @@ impl ShardStore {
         let sequence = share.written();
         // The shard that was here before may have died in the middle of a record.
         share.set_appending(false);
-        let digests = share.digests();
-        ShardStore { share, writer: None, table: CompressTable::large(), digests, sequence, records: [0; 3] }
+        let (digests, blocks) = (share.digests(), BlockWriter::new(share.compress()));
+        ShardStore { share, writer: None, blocks, digests, sequence, records: [0; 3] }
     }
 
     /// Makes sure that a response of `bytes` bytes can be appended, whatever its URLs.
@@ -59,7 +57,7 @@ impl ShardStore {
         // Here, and not when a record is appended: whoever made room has it. The keeper writes the records of such a segment
         // again when it is dropped, also those that came after the disk refused it.
         self.tidy();
-        self.room_for(aligned(HEADER_BYTES + 2 * URL_BYTES_MAX + get_maximum_output_size(bytes)))
+        self.room_for(aligned(HEADER_BYTES + 2 * URL_BYTES_MAX + BlockWriter::room_for(bytes)))
     }
 
     fn room_for(&mut self, bytes: usize) -> Result<(), AppendError> {
@@ -95,7 +93,7 @@ impl ShardStore {
         };
         let new_url = new.new_url.unwrap_or("");
         let names = new.url.len() + new_url.len();
-        let bytes_max = aligned(HEADER_BYTES + names + get_maximum_output_size(plain.len()));
+        let bytes_max = aligned(HEADER_BYTES + names + BlockWriter::room_for(plain.len()));
         self.room_for(bytes_max)?;
         let writer = self.writer.as_mut().ok_or(AppendError::NoSegment)?;
         let (number, offset) = (writer.segment().number(), writer.tail() as u64);
@@ -103,14 +101,8 @@ impl ShardStore {
         record[HEADER_BYTES..HEADER_BYTES + new.url.len()].copy_from_slice(new.url.as_bytes());
         record[HEADER_BYTES + new.url.len()..HEADER_BYTES + names].copy_from_slice(new_url.as_bytes());
         let block = &mut record[HEADER_BYTES + names..];
-        let (codec, block_len) = match compress_into_with_table(plain, block, &mut self.table) {
-            Ok(len) if len < plain.len() => (CODEC_LZ4, len),
-            // What does not shrink (images, archives) is kept as it is.
-            _ => {
-                block[..plain.len()].copy_from_slice(plain);
-                (CODEC_PLAIN, plain.len())
-            }
-        };
+        let of = BlockOf { url: new.url, segment: number, is_page: !is_stored && !new.is_unchanged() };
+        let (codec, block_len) = self.blocks.write(of, plain, block);
         let used = HEADER_BYTES + names + block_len;
         let lengths =
             Lengths { record: aligned(used), url: new.url.len(), new_url: new_url.len(), block: block_len };
@@ -122,6 +114,7 @@ impl ShardStore {
         self.share.set_written(self.sequence);
         let stamp = Stamp { sequence: self.sequence, segment: number, codec, kind, digest, lengths };
         write_header(record, new, stamp);
+        self.blocks.wrote(of, record, offset, (plain, block_len));
         writer.publish(lengths.record, self.sequence);
         if !is_stored && !new.is_unchanged() {
             self.digests.note(new.url, digest, self.sequence, number);

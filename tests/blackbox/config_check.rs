@@ -363,7 +363,7 @@ fn every_setting_is_shown_with_who_said_so() {
     let diff: Vec<String> =
         shown(&dir, ["--config", "job.toml", "--diff"]).into_iter().map(|mut row| row.remove(0)).collect();
     assert_eq!(diff, ["crawl.depth", "url_server.req_host_per_sec", "spider.timeout_req", "recrawl", "auth"]);
-    assert_eq!(shown(&dir, ["--config", "job.toml", "depth", "store"]).len(), 12);
+    assert_eq!(shown(&dir, ["--config", "job.toml", "depth", "store"]).len(), 13);
     let unknown = config(&dir, ["show", "dpeth"]);
     assert_eq!(
         (unknown.code(), unknown.stderr.trim_end()),

@@ -23,10 +23,10 @@ struct Seen {
 /// All records of a store, and where it is damaged.
 fn read(data: &Path) -> (Vec<Seen>, Vec<(PathBuf, u64)>) {
     let mut seen = Vec::new();
-    let damaged = Reader::open(data)
-        .unwrap()
+    let reader = Reader::open(data).unwrap();
+    let damaged = reader
         .each(|located, bytes| {
-            let document = Reader::document(&located.record, bytes).expect("what is shown can be unpacked");
+            let document = reader.unpack(&located, bytes).unwrap().expect("what is shown can be unpacked");
             let to = located.offset + u64::from(located.record.record_bytes);
             let what = format!("{:?} {document:?}", located.record);
             seen.push(Seen { from: located.offset, to, what });

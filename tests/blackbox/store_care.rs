@@ -99,6 +99,44 @@ fn for_any_url_and_for_none_by_setting() {
     }
 }
 
+/// Pages of a site that has a frame: what they take is less, and everything else is as it was.
+#[test]
+fn pages_of_a_site_share_their_frame_if_told_so() {
+    let frame = || (0..120).map(|n| format!("<li>{:x}</li>", 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(n + 1)));
+    let page = move |n: u32| {
+        let links: String = (1..40).map(|link| format!("<a href=\"/{link}\">{link}</a>")).collect();
+        format!("<html>{}{links}<p>{}</p></html>", frame().collect::<String>(), filling(&n.to_string(), 400))
+    };
+    let served = page.clone();
+    let server = LogServer::start(move |asked| match asked.target.trim_start_matches('/').parse() {
+        Ok(n) => Reply::new("200 OK", "Content-Type: text/html\r\n", &served(n)),
+        Err(_) => Reply::status("404 Not Found"),
+    });
+    let dir = TempDir::new();
+    let crawled = |name: &str, how: &[&str]| {
+        let data = dir.join(name);
+        crawl(&data, [&[server.url("/0").as_str(), "--req-host-per-sec", "0"], how].concat());
+        assert_eq!(store(&["verify"], &data).done().text().lines().last(), Some("sound"));
+        data
+    };
+    let (plain, template) = (crawled("plain", &[]), crawled("template", &["--compress", "template"]));
+    let bytes = [&plain, &template].map(|data| stat(data)["file_bytes"].as_u64().unwrap());
+    assert!(bytes[1] * 2 < bytes[0], "{bytes:?}");
+    for n in [0, 1, 20, 39] {
+        assert_eq!(cat(&template, &server.url(&format!("/{n}"))), page(n).into_bytes(), "{n}");
+    }
+    // It is kept with the data, like every setting; and one that is none is named.
+    let kept = run(["config", "show", "--data", template.to_str().unwrap(), "compress"]).done().text();
+    assert!(kept.contains("\"template\""), "{kept}");
+    let wrong = run(["crawl", "http://h.test/", "--compress", "zip", "--data", dir.join("x").to_str().unwrap()]);
+    assert_eq!(wrong.code(), 2);
+    assert!(wrong.stderr.contains("plain, template"), "{}", wrong.stderr);
+    // What is packed is compressed anew.
+    store(&["repack"], &template).done();
+    store(&["verify"], &template).done();
+    assert_eq!(cat(&template, &server.url("/39")), page(39).into_bytes());
+}
+
 fn same_page(link: &str) -> String {
     format!("<a href=\"{link}\">on</a>{}", filling("same", 3_000))
 }

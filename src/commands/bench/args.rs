@@ -1,5 +1,6 @@
 use super::cluster::ClusterBenchArgs;
 use super::crawl::CrawlBenchArgs;
+use super::density::DensityArgs;
 use super::extract::ExtractBenchArgs;
 use super::feeds::FeedsBenchArgs;
 use super::idle::IdleBenchArgs;
@@ -43,6 +44,7 @@ enum BenchWhat {
     Slow(SlowArgs),
     Long(LongArgs),
     Store(StoreBenchArgs),
+    Density(DensityArgs),
     Stories(StoriesBenchArgs),
     Master(MasterBenchArgs),
     Extract(ExtractBenchArgs),
@@ -64,6 +66,7 @@ impl BenchArgs {
             Some(BenchWhat::Slow(slow)) => slow.run(),
             Some(BenchWhat::Long(long)) => long.run(),
             Some(BenchWhat::Store(store)) => store.run(),
+            Some(BenchWhat::Density(density)) => density.run(),
             Some(BenchWhat::Stories(stories)) => stories.run(),
             Some(BenchWhat::Master(master)) => master.run(),
             Some(BenchWhat::Extract(extract)) => extract.run(),

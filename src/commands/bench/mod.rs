@@ -16,6 +16,7 @@ mod course;
 mod cpu;
 mod crawl;
 mod crawl_process;
+mod density;
 mod extract;
 mod extract_pages;
 mod farm_process;

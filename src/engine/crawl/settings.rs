@@ -114,6 +114,7 @@ pub fn store_rules(config: &Config) -> StoreRules {
         segment_bytes: config.store.segment_bytes.0,
         agent: config.spider.agent(),
         dedup: config.store.dedup,
+        compress: config.store.compress,
         free_bytes_min: config.store.free_bytes_min.map(|bytes| bytes.0),
     }
 }

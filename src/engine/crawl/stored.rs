@@ -3,7 +3,7 @@ use crate::engine::crawl::completion;
 use crate::proto::http1::{Flags, HeadLimits, HeadParser, HeadStep, Method, Validators};
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
-use crate::store_server::{Located, ReadError, Reader, Record};
+use crate::store_server::{Located, ReadError, Reader};
 use rapidhash::fast::{RapidHashMap, RapidHashSet};
 use std::cell::OnceCell;
 use std::path::Path;
@@ -40,7 +40,7 @@ impl Stored {
                     // What was fetched comes in the order of its age; an import may be older than what came before it.
                     let newest = || newest.get_or_init(|| all.newest().ok()).as_ref();
                     if !located.record.is_imported() || newest().is_some_and(|all| all.is_newest(&located)) {
-                        stored.note(&located, bytes);
+                        stored.note(&reader, &located, bytes);
                     }
                 })?;
                 stored.digests = RapidHashSet::default();
@@ -62,7 +62,7 @@ impl Stored {
         (is_there || head_only).then(|| known.validators.clone())
     }
 
-    fn note(&mut self, located: &Located, bytes: &[u8]) {
+    fn note(&mut self, reader: &Reader, located: &Located, bytes: &[u8]) {
         let Located { record, segment, .. } = located;
         let url = fingerprint(record.url.as_bytes());
         let flags = Flags::from_bits(record.flags);
@@ -76,7 +76,7 @@ impl Stored {
         match record.result {
             ResultCode::NotModified => {}
             ResultCode::Ok if !whole && self.by_url.get(&url).is_some_and(|known| known.whole) => {}
-            ResultCode::Ok => match validators_of(record, bytes) {
+            ResultCode::Ok => match validators_of(reader, located, bytes) {
                 Some(validators) if self.by_url.len() < STORED_MAX || self.by_url.contains_key(&url) => {
                     let known = Known { validators, whole, segment: *segment };
                     self.by_url.insert(url, known);
@@ -93,8 +93,9 @@ impl Stored {
     }
 }
 
-fn validators_of(record: &Record, bytes: &[u8]) -> Option<Validators> {
-    let head = Reader::document(record, bytes)?.head;
+fn validators_of(reader: &Reader, located: &Located, bytes: &[u8]) -> Option<Validators> {
+    let record = &located.record;
+    let head = reader.unpack(located, bytes).ok()??.head;
     match HeadParser::new(HeadLimits::default(), Method::Get).parse(&head) {
         Ok(HeadStep::Done(parsed)) => {
             completion::validators_of(record.result, Flags::from_bits(record.flags), Some(&parsed), &head)

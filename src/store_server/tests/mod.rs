@@ -8,6 +8,7 @@ mod retention;
 mod segments;
 mod sums;
 mod tail;
+mod templates;
 
 use super::*;
 use crate::proto::record::ResultCode;
@@ -17,10 +18,10 @@ use std::path::{Path, PathBuf};
 const SEGMENT_BYTES: u64 = 1 << 20;
 
 /// A directory that goes away with the test.
-struct TestDir(PathBuf);
+pub(super) struct TestDir(pub PathBuf);
 
 impl TestDir {
-    fn new(name: &str) -> TestDir {
+    pub fn new(name: &str) -> TestDir {
         let path = std::env::temp_dir().join(format!("nephila-store-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         TestDir(path)
@@ -45,7 +46,11 @@ fn keeper(path: &Path) -> Keeper {
 }
 
 fn keeper_with(path: &Path, dedup: Dedup) -> Keeper {
-    let rules = StoreRules { dedup, ..StoreRules::of_size(SEGMENT_BYTES) };
+    keeper_of(path, dedup, Compress::default())
+}
+
+fn keeper_of(path: &Path, dedup: Dedup, compress: Compress) -> Keeper {
+    let rules = StoreRules { dedup, compress, ..StoreRules::of_size(SEGMENT_BYTES) };
     let mut keeper = Keeper::new(Medium::Directory(DataDir::open(path).unwrap()), rules, 1);
     keeper.prepare(0).unwrap();
     keeper
@@ -116,12 +121,21 @@ fn noise(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| rng.next_u64() as u8).collect()
 }
 
+/// A page of a site: text that does not compress and is the same on all of them, and some that is its own.
+pub(super) fn framed(page: u64) -> Vec<u8> {
+    let text = |seed: u64, words: usize| {
+        let mut rng = crate::base::Rng::new(seed);
+        (0..words).map(|_| format!("{:016x} ", rng.next_u64())).collect::<String>()
+    };
+    format!("<html>{}<p>{}</p>{}", text(7, 150), text(1_000 + page, 12), text(8, 60)).into_bytes()
+}
+
 fn read_all(path: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
-    let damaged = Reader::open(path)
-        .unwrap()
+    let reader = Reader::open(path).unwrap();
+    let damaged = reader
         .each(|located, bytes| {
-            let document = Reader::document(&located.record, bytes).expect("a whole record unpacks");
+            let document = reader.unpack(&located, bytes).unwrap().expect("a whole record unpacks");
             found.push((located.record.url, document.body));
         })
         .unwrap();

@@ -37,7 +37,7 @@ fn cases() -> u32 {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        8 => (0..12u8, 0..4u8).prop_map(|(url, body)| Step::Append { url, body }),
+        8 => (0..12u8, 0..10u8).prop_map(|(url, body)| Step::Append { url, body }),
         2 => (0..12u8).prop_map(|url| Step::Unchanged { url }),
         3 => Just(Step::Commit),
         2 => any::<bool>().prop_map(|killed| Step::Restart { killed }),
@@ -52,8 +52,12 @@ fn url_of(url: u8) -> String {
     format!("http://h/{url}")
 }
 
+/// The short ones have no frame, the long ones are of one site.
 fn body_of(body: u8) -> Vec<u8> {
-    format!("body {body} ").repeat(30 + usize::from(body)).into_bytes()
+    match body {
+        ..4 => format!("body {body} ").repeat(30 + usize::from(body)).into_bytes(),
+        _ => framed(u64::from(body)),
+    }
 }
 
 struct Running {
@@ -61,8 +65,8 @@ struct Running {
     store: ShardStore,
 }
 
-fn run(path: &Path, dedup: Dedup) -> Running {
-    let keeper = keeper_with(path, dedup);
+fn run(path: &Path, dedup: Dedup, compress: Compress) -> Running {
+    let keeper = keeper_of(path, dedup, compress);
     let store = ShardStore::new(keeper.share(0));
     Running { keeper, store }
 }
@@ -85,12 +89,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     #[test]
-    fn a_reader_finds_what_the_model_has(steps in prop::collection::vec(step(), 1..60), any_url in any::<bool>()) {
+    fn a_reader_finds_what_the_model_has(
+        steps in prop::collection::vec(step(), 1..60),
+        any_url in any::<bool>(),
+        with_templates in any::<bool>(),
+    ) {
+        let compress = if with_templates { Compress::Template } else { Compress::Plain };
         let dedup = if any_url { Dedup::Any } else { Dedup::Url };
         let dir = TestDir::new("model");
         let keeping = RetentionRules::all(SEGMENT_BYTES);
         let mut model: BTreeMap<u8, Option<u8>> = BTreeMap::new();
-        let mut running = run(&dir.0, dedup);
+        let mut running = run(&dir.0, dedup, compress);
         let copy = TestDir::new("model-copy");
         let mut copied = Copied::new(&dir.0, &copy.0);
         for step in steps {
@@ -109,7 +118,7 @@ proptest! {
                 Step::Commit => drop(running.keeper.turn(0).unwrap()),
                 Step::Restart { killed } => {
                     end(running, &dir.0, keeping, killed);
-                    running = run(&dir.0, dedup);
+                    running = run(&dir.0, dedup, compress);
                     copied.restart_source(&dir.0);
                 }
                 Step::Repack => {

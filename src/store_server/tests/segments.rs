@@ -120,10 +120,10 @@ fn every_flipped_bit_is_noticed_or_harmless() {
         bytes[at] ^= 1 << (at % 8);
         fs::write(&sealed, &bytes).unwrap();
         let mut found = Vec::new();
-        let damaged = Reader::open(&dir.0)
-            .unwrap()
+        let reader = Reader::open(&dir.0).unwrap();
+        let damaged = reader
             .each(|located, bytes| {
-                let document = Reader::document(&located.record, bytes).expect("checked");
+                let document = reader.unpack(&located, bytes).unwrap().expect("checked");
                 found.push((located.record.url, document.body));
             })
             .unwrap();

@@ -67,7 +67,7 @@ fn read(path: &Path, segment: &[u8]) -> (Vec<String>, usize) {
         assert_eq!(u32_at(bytes, 4), crc32c::crc32c(&bytes[8..HEADER_BYTES]));
         assert_eq!(u32_at(bytes, 8), crc32c::crc32c(&bytes[HEADER_BYTES..HEADER_BYTES + payload_bytes]));
         let record = &located.record;
-        if let Some(document) = Reader::document(record, bytes) {
+        if let Some(document) = reader.unpack(&located, bytes).expect("a file that can be read") {
             assert_eq!(document.head.len(), record.head_len as usize);
             assert_eq!(document.body.len(), record.document_len as usize);
             if bytes[51] == 0 {

@@ -98,7 +98,7 @@ fn stored(data: &Path) -> Vec<u32> {
         return found;
     };
     let damaged = reader.each(|located, bytes| {
-        let (record, body) = (&located.record, Reader::document(&located.record, bytes));
+        let (record, body) = (&located.record, reader.unpack(&located, bytes).unwrap());
         let body = body.expect("a whole record unpacks").body;
         // What came again and was durable is stored as a reference.
         assert!(record.is_reference || body == document(record.doc_id), "as it was sent");
