@@ -661,6 +661,7 @@ mod tests {
                     "\"postgres://a@b/c\"",
                     "\"https://a/b\"",
                     "\"etcd://a:2379\"",
+                    "\"plain\"",
                 ]
                 .iter()
                 .map(|value| format!("{} = {value}", setting.name))

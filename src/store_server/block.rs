@@ -4,12 +4,12 @@ use super::layout::{CODEC_LZ4, CODEC_PLAIN, CODEC_TEMPLATE, HEADER_BYTES, PAYLOA
 use super::policy::Compress;
 use super::record::{self, Document, Record};
 use super::scan::read_record;
-use super::templates::{BaseName, DEPTH_MAX, Templates, dictionary};
+use super::templates::{Against, BaseName, DEPTH_MAX, Templates, dictionary};
 use crate::base::u32_at;
 use crate::limits::RECORD_ALIGN;
 use lz4_flex::block::{
-    CompressTable, compress_into_with_dict, compress_into_with_table, decompress, decompress_with_dict,
-    get_maximum_output_size,
+    CompressError, CompressTable, compress_into_with_dict, compress_into_with_table, decompress,
+    decompress_with_dict, get_maximum_output_size,
 };
 use std::fs::File;
 use std::io;
@@ -52,31 +52,36 @@ impl BlockWriter {
     pub fn write(&mut self, of: BlockOf<'_>, plain: &[u8], block: &mut [u8]) -> (u8, usize) {
         let templates = self.templates.as_mut().filter(|_| of.is_page);
         let base = templates.and_then(|templates| templates.base_for(of.url, plain.len(), of.segment));
-        let written = match base {
-            Some((name, bytes)) => {
-                let (head, rest) = block.split_at_mut(BASE_HEAD);
-                head[..4].copy_from_slice(&((name.offset / RECORD_ALIGN as u64) as u32).to_le_bytes());
-                head[4..].copy_from_slice(&name.payload_crc.to_le_bytes());
-                compress_into_with_dict(plain, rest, bytes).map(|len| (CODEC_TEMPLATE, BASE_HEAD + len))
-            }
-            None => compress_into_with_table(plain, block, &mut self.table).map(|len| (CODEC_LZ4, len)),
+        let Some(Against { name, bytes, is_trial }) = base else {
+            let alone = compress_into_with_table(plain, block, &mut self.table);
+            return shrunk(alone.map(|len| (CODEC_LZ4, len)), plain, block);
         };
-        match written {
-            Ok((codec, len)) if len < plain.len() => (codec, len),
-            // What does not shrink (images, archives) is kept as it is.
-            _ => {
-                block[..plain.len()].copy_from_slice(plain);
-                (CODEC_PLAIN, plain.len())
-            }
+        let alone = is_trial.then(|| compress_into_with_table(plain, block, &mut self.table));
+        let (head, rest) = block.split_at_mut(BASE_HEAD);
+        head[..4].copy_from_slice(&((name.offset / RECORD_ALIGN as u64) as u32).to_le_bytes());
+        head[4..].copy_from_slice(&name.payload_crc.to_le_bytes());
+        let based = compress_into_with_dict(plain, rest, bytes).map(|len| BASE_HEAD + len);
+        if let (Some(Ok(alone)), Ok(based), Some(templates)) = (alone, &based, &mut self.templates) {
+            templates.tried(alone, *based);
         }
+        shrunk(based.map(|len| (CODEC_TEMPLATE, len)), plain, block)
     }
 
     /// The record of the block that was written last is complete, and begins there in its segment.
-    pub fn wrote(&mut self, of: BlockOf<'_>, record: &[u8], offset: u64, (plain, block): (&[u8], usize)) {
-        if let Some(templates) = self.templates.as_mut().filter(|_| of.is_page)
-            && templates.packed(plain.len(), block)
-        {
+    pub fn wrote(&mut self, of: BlockOf<'_>, record: &[u8], offset: u64, plain: &[u8]) {
+        if let Some(templates) = self.templates.as_mut().filter(|_| of.is_page) {
             templates.note(BaseName { offset, payload_crc: u32_at(record, PAYLOAD_CRC) }, plain);
+        }
+    }
+}
+
+/// What does not shrink (images, archives) is kept as it is.
+fn shrunk(written: Result<(u8, usize), CompressError>, plain: &[u8], block: &mut [u8]) -> (u8, usize) {
+    match written {
+        Ok((codec, len)) if len < plain.len() => (codec, len),
+        _ => {
+            block[..plain.len()].copy_from_slice(plain);
+            (CODEC_PLAIN, plain.len())
         }
     }
 }

@@ -45,7 +45,7 @@ impl Moving {
         let of = BlockOf { url: &record.url, segment: self.to, is_page: true };
         let (codec, len) = self.blocks.write(of, &plain, &mut self.block);
         self.moved = record::with_block(record, bytes, self.to, (codec, &self.block[..len]));
-        self.blocks.wrote(of, &self.moved, offset, (&plain, len));
+        self.blocks.wrote(of, &self.moved, offset, &plain);
         Ok(Some(&self.moved))
     }
 }

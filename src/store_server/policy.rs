@@ -19,9 +19,9 @@ named_enum! {
     #[derive(Default)]
     pub enum Compress {
         /// Each by itself.
-        #[default]
         Plain = "plain",
         /// Against an earlier page of the same host, where that pays.
+        #[default]
         Template = "template",
     }
 }

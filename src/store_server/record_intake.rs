@@ -147,12 +147,14 @@ fn record_of<'a>(record: &WireRecord<'a>, unix_ms: u64) -> NewRecord<'a> {
 mod tests {
     use super::*;
     use crate::proto::record::{HttpCode, ResultCode};
-    use crate::store_server::{Keeper, Medium, StoreRules};
+    use crate::store_server::{Compress, Keeper, Medium, StoreRules};
 
     const DOC_BYTES_MAX: u64 = 1 << 16;
 
     fn keeper(segment_bytes: u64) -> Keeper {
-        Keeper::new(Medium::Memory { next_number: 0 }, StoreRules::of_size(segment_bytes), 1)
+        // Pages that are alike fill segments.
+        let rules = StoreRules { compress: Compress::Plain, ..StoreRules::of_size(segment_bytes) };
+        Keeper::new(Medium::Memory { next_number: 0 }, rules, 1)
     }
 
     fn wire(doc_id: u32, document: &[u8]) -> Vec<u8> {

@@ -114,7 +114,7 @@ impl ShardStore {
         self.share.set_written(self.sequence);
         let stamp = Stamp { sequence: self.sequence, segment: number, codec, kind, digest, lengths };
         write_header(record, new, stamp);
-        self.blocks.wrote(of, record, offset, (plain, block_len));
+        self.blocks.wrote(of, record, offset, plain);
         writer.publish(lengths.record, self.sequence);
         if !is_stored && !new.is_unchanged() {
             self.digests.note(new.url, digest, self.sequence, number);

@@ -1,4 +1,5 @@
 use super::dedup::url_hash;
+use std::ops::RangeInclusive;
 
 /// Earlier pages of hosts, against which their next ones are compressed: pages of one host have their frame in common.
 ///
@@ -8,8 +9,9 @@ use super::dedup::url_hash;
 ///     └───── page ◄── …                      then, and in another folder, against the host's root again
 /// ```
 ///
-/// All of them are of one segment, so that a segment can be read, copied and dropped by itself. A host whose pages have little
-/// in common is left alone for a while.
+/// All of them are of one segment, so that a segment can be read, copied and dropped by itself. Some pages are compressed in both
+/// ways, to compare: a host whose pages have little in common is left alone, each time for longer. So is one of which nothing was
+/// seen yet, as many hosts have one page and no more.
 pub(super) struct Templates {
     segment: u64,
     roots: Vec<Root>,
@@ -41,17 +43,33 @@ pub(super) struct BaseName {
     pub payload_crc: u32,
 }
 
-/// The first page of a host, or one that was compressed by itself again, and how the host does.
+/// A page of a host that was compressed by itself, and how the host does.
 #[derive(Clone, Default)]
 struct Root {
     base: Base,
-    /// What its block took of 1,024 bytes.
-    share: usize,
     uses: u8,
-    /// Pages in a row for which it did not pay.
-    losses: u8,
-    /// So many pages more are compressed by themselves.
-    rests: u8,
+    /// Roots of the host since pages were compressed in both ways.
+    roots: u8,
+    trial: Trial,
+    /// So many pages more are compressed by themselves; after the next trial in vain it is more.
+    rests: u32,
+    rests_next: u32,
+}
+
+/// Pages that are compressed in both ways.
+#[derive(Clone, Default)]
+struct Trial {
+    left: u8,
+    /// What they took, in hundredths of what they take by themselves.
+    hundredths: usize,
+}
+
+/// What a page is compressed against.
+pub(super) struct Against<'a> {
+    pub name: BaseName,
+    pub bytes: &'a [u8],
+    /// What it takes by itself is to be told, too.
+    pub is_trial: bool,
 }
 
 /// The page that is being written.
@@ -70,13 +88,16 @@ pub(super) const BASE_BYTES_MAX: usize = 48 << 10;
 pub(super) const DEPTH_MAX: u8 = 4;
 /// A root that is damaged takes the pages of this many rows with it.
 const USES_MAX: u8 = 16;
-/// A shorter page has no frame to speak of.
-const PAGE_BYTES_MIN: usize = 1 << 10;
-/// A host must be worth this much of what a page takes by itself, in 1,024 parts, …
-const SHARE_MAX: usize = 768;
-/// … or so many times in a row it was tried in vain, and it rests for so many pages.
-const LOSSES_MAX: u8 = 3;
-const RESTS: u8 = 64;
+/// A shorter page has no frame to speak of, and a longer one has it out of reach for the most part.
+const PAGE_BYTES: RangeInclusive<usize> = 1 << 10..=128 << 10;
+/// Pages of a host that are compressed in both ways, with its first root and every so many.
+const TRIALS: u8 = 3;
+const ROOTS_PER_TRIAL: u8 = 4;
+/// They must take no more than so many hundredths of what they take by themselves, or the host rests for so many pages: four times
+/// as many each time that it is in vain again.
+const HUNDREDTHS_MAX: usize = 70;
+const RESTS: u32 = 64;
+const RESTS_MAX: u32 = 16_384;
 /// Places of roots, and of the last pages of folders.
 const PLACES: usize = 1 << 10;
 /// Bytes that are kept of pages.
@@ -88,9 +109,9 @@ impl Templates {
     }
 
     /// What a page is to be compressed against, if anything. What becomes of it is to be told.
-    pub fn base_for(&mut self, url: &str, bytes: usize, segment: u64) -> Option<(BaseName, &[u8])> {
+    pub fn base_for(&mut self, url: &str, bytes: usize, segment: u64) -> Option<Against<'_>> {
         self.page = None;
-        if bytes < PAGE_BYTES_MIN {
+        if !PAGE_BYTES.contains(&bytes) {
             return None;
         }
         self.begin(segment);
@@ -101,6 +122,7 @@ impl Templates {
         if known.base.key != host {
             self.held -= known.base.bytes.len();
             *known = Root { base: Base::empty(host), ..Root::default() };
+            return None;
         }
         if known.rests > 0 {
             known.rests -= 1;
@@ -118,28 +140,23 @@ impl Templates {
             (0, None)
         };
         self.page = Some(Page { root, recent, folder, is_root: depth == 0, depth });
-        base.map(|base| (base.name, &base.bytes[..]))
+        let is_trial = known.trial.left > 0;
+        base.map(|base| Against { name: base.name, bytes: &base.bytes, is_trial })
     }
 
-    /// The page takes so many bytes of so many. True if it may be a base.
-    pub fn packed(&mut self, plain: usize, block: usize) -> bool {
-        let Some(page) = &self.page else { return false };
+    /// The page takes so many bytes by itself, and so many against its base.
+    pub fn tried(&mut self, alone: usize, based: usize) {
+        let Some(page) = &self.page else { return };
         let root = &mut self.roots[page.root];
-        let share = block * 1_024 / plain.max(1);
-        if page.is_root {
-            root.share = share;
-        } else if share * 1_024 > root.share * SHARE_MAX {
-            root.losses += 1;
-            if root.losses >= LOSSES_MAX {
-                (root.losses, root.rests) = (0, RESTS);
+        match root.trial.note(alone, based) {
+            Some(true) => root.rests_next = 0,
+            Some(false) => {
                 self.held -= root.base.bytes.len();
-                root.base = Base::empty(root.base.key);
+                root.rest();
                 self.page = None;
             }
-        } else {
-            root.losses = 0;
+            None => {}
         }
-        self.page.is_some()
     }
 
     /// The page is a record by this name.
@@ -147,7 +164,7 @@ impl Templates {
         let Some(Page { root, recent, folder, is_root, depth }) = self.page.take() else { return };
         let base = if is_root {
             let root = &mut self.roots[root];
-            root.uses = 0;
+            root.begins();
             &mut root.base
         } else {
             let base = &mut self.recent[recent];
@@ -191,6 +208,31 @@ impl Templates {
     }
 }
 
+impl Root {
+    /// Another page is the root from now on.
+    fn begins(&mut self) {
+        if self.roots.is_multiple_of(ROOTS_PER_TRIAL) {
+            self.trial = Trial { left: TRIALS, ..Trial::default() };
+        }
+        (self.uses, self.roots) = (0, (self.roots + 1) % ROOTS_PER_TRIAL);
+    }
+
+    fn rest(&mut self) {
+        let rests = self.rests_next.max(RESTS);
+        let rests_next = (4 * rests).min(RESTS_MAX);
+        *self = Root { base: Base::empty(self.base.key), rests, rests_next, ..Root::default() };
+    }
+}
+
+impl Trial {
+    /// Whether it has paid, once it is over.
+    fn note(&mut self, alone: usize, based: usize) -> Option<bool> {
+        self.left = self.left.saturating_sub(1);
+        self.hundredths += 100 * based / alone.max(1);
+        (self.left == 0).then_some(self.hundredths <= HUNDREDTHS_MAX * usize::from(TRIALS))
+    }
+}
+
 impl Base {
     fn is_for(&self, key: u64) -> bool {
         self.key == key && self.name.offset != 0
@@ -229,63 +271,85 @@ mod tests {
 
     /// Writes a page of 4,096 bytes that takes 1,000 by itself and `based` with a base, and says with which one.
     fn wrote(templates: &mut Templates, url: &str, offset: u64, based: usize) -> Option<u64> {
-        let base = templates.base_for(url, 4_096, 1).map(|(name, _)| name.offset);
-        if templates.packed(4_096, if base.is_some() { based } else { 1_000 }) {
-            templates.note(name(offset), &[b'a'; 4_096]);
+        let against =
+            templates.base_for(url, 4_096, 1).map(|against| (against.name.offset, against.is_trial));
+        if let Some((_, true)) = against {
+            templates.tried(1_000, based);
         }
-        base
+        templates.note(name(offset), &[b'a'; 4_096]);
+        against.map(|(base, _)| base)
     }
 
     #[test]
     fn pages_follow_each_other_in_their_folder_and_rows_begin_at_the_root() {
         let mut templates = Templates::new();
         let mut wrote = |url: &str, offset| wrote(&mut templates, url, offset, 300);
-        assert_eq!(wrote("http://h/", 8), None, "the first of its host");
-        assert_eq!(wrote("http://h/a/1", 16), Some(8));
-        assert_eq!(wrote("http://h/a/2?x=/b/", 24), Some(16));
-        assert_eq!(wrote("http://h/b/1", 32), Some(8), "another folder");
-        assert_eq!(wrote("http://h/a/3", 40), Some(24));
-        assert_eq!(wrote("http://h/a/4", 48), Some(40));
-        assert_eq!(wrote("http://h/a/5", 56), Some(8), "four in a row are enough");
-        assert_eq!(wrote("http://i/a/1", 64), None, "another host");
-        assert_eq!(wrote("http://h/a/6", 72), Some(56));
+        assert_eq!(wrote("http://h/", 8), None, "the first of its host, of which there may be no other");
+        assert_eq!(wrote("http://h/0", 16), None, "the root");
+        assert_eq!(wrote("http://h/a/1", 24), Some(16));
+        assert_eq!(wrote("http://h/a/2?x=/b/", 32), Some(24));
+        assert_eq!(wrote("http://h/b/1", 40), Some(16), "another folder");
+        assert_eq!(wrote("http://h/a/3", 48), Some(32));
+        assert_eq!(wrote("http://h/a/4", 56), Some(48));
+        assert_eq!(wrote("http://h/a/5", 64), Some(16), "four in a row are enough");
+        assert_eq!(wrote("http://i/a/1", 72), None, "another host");
+        assert_eq!(wrote("http://h/a/6", 80), Some(64));
     }
 
     #[test]
     fn a_root_is_not_used_for_ever() {
         let mut templates = Templates::new();
         let is_root = |n: &u64| wrote(&mut templates, &format!("http://h/{n}/"), 8 * n, 300).is_none();
-        let roots: Vec<u64> = (1..200).filter(is_root).collect();
-        assert_eq!(roots, (1..200).step_by(17).collect::<Vec<u64>>());
+        let roots: Vec<u64> = (1..200).filter(is_root).skip(1).collect();
+        assert_eq!(roots, (2..200).step_by(17).collect::<Vec<u64>>());
     }
 
     #[test]
-    fn a_host_that_does_not_gain_is_left_alone_for_a_while() {
+    fn a_host_that_does_not_gain_is_left_alone_for_longer_and_longer() {
         let mut templates = Templates::new();
         let is_tried = |n: &u64| wrote(&mut templates, &format!("http://h/{n}"), 8 * n, 760).is_some();
-        let tried: Vec<u64> = (1..=140).filter(is_tried).collect();
-        assert_eq!(tried, [2, 3, 4, 70, 71, 72, 138, 139, 140]);
-        // Two pages in a row that are different are no reason.
+        let tried: Vec<u64> = (1..=1_400).filter(is_tried).collect();
+        let rests = [64, 64 + 256, 64 + 256 + 1_024];
+        let after = |trial: u64, rests: u64| (3..6).map(move |n| n + 4 * trial + rests);
+        let expected = after(0, 0).chain((1..4).zip(rests).flat_map(|(trial, rests)| after(trial, rests)));
+        assert_eq!(tried, expected.collect::<Vec<u64>>());
+        // What counts is what pages gain together.
         let mut templates = Templates::new();
         let is_tried = |n: &u64| {
-            let based = if n.is_multiple_of(3) { 740 } else { 760 };
+            let based = if n.is_multiple_of(3) { 300 } else { 900 };
             wrote(&mut templates, &format!("http://h/{n}"), 8 * n, based).is_some()
         };
-        assert_eq!((2..60).filter(is_tried).count(), 57);
+        assert_eq!((1..60).filter(is_tried).count(), 57);
+    }
+
+    #[test]
+    fn a_host_that_gains_is_tried_again_now_and_then() {
+        let mut templates = Templates::new();
+        let mut trials = Vec::new();
+        for n in 1..200 {
+            // Each page is in a folder of its own, and against the root.
+            let against = templates.base_for(&format!("http://h/{n}/"), 4_096, 1);
+            if against.is_some_and(|against| against.is_trial) {
+                trials.push(n);
+                templates.tried(1_000, 300);
+            }
+            templates.note(name(8 * n), &[b'a'; 4_096]);
+        }
+        assert_eq!(trials, [3, 4, 5, 71, 72, 73, 139, 140, 141]);
     }
 
     #[test]
     fn another_segment_has_no_bases_and_a_host_rests_on() {
         let mut templates = Templates::new();
-        for n in 1..=4 {
+        for n in 1..=5 {
             wrote(&mut templates, &format!("http://h/{n}"), 8 * n, 1_000);
             wrote(&mut templates, &format!("http://i/{n}"), 800 * n, 300);
         }
         assert!(templates.base_for("http://i/9", 4_096, 1).is_some());
         assert!(templates.base_for("http://i/9", 4_096, 2).is_none());
-        assert!(templates.packed(4_096, 1_000), "a root");
+        assert!(templates.page.is_some(), "a root");
         assert!(templates.base_for("http://h/9", 4_096, 2).is_none());
-        assert!(!templates.packed(4_096, 1_000), "it rests");
+        assert!(templates.page.is_none(), "it rests");
         assert_eq!(templates.held, 0);
     }
 
@@ -294,8 +358,9 @@ mod tests {
         let mut templates = Templates::new();
         let page = vec![b'a'; 60 << 10];
         for n in 1..3_000_u64 {
-            assert!(templates.base_for(&format!("http://h{n}/"), page.len(), 1).is_none());
-            assert!(templates.packed(page.len(), 1_000));
+            for _ in 0..2 {
+                assert!(templates.base_for(&format!("http://h{n}/"), page.len(), 1).is_none());
+            }
             templates.note(name(8 * n), &page);
             assert!(templates.held <= HELD_BYTES_MAX);
         }
@@ -309,9 +374,10 @@ mod tests {
     #[test]
     fn what_is_small_has_no_frame() {
         let mut templates = Templates::new();
-        wrote(&mut templates, "http://h/1", 8, 900);
+        wrote(&mut templates, "http://h/0", 8, 900);
+        wrote(&mut templates, "http://h/1", 16, 900);
         assert!(templates.base_for("http://h/2", 1_023, 1).is_none());
-        assert!(!templates.packed(1_023, 100));
+        assert!(templates.page.is_none());
         assert!(templates.base_for("http://h/2", 1_024, 1).is_some());
     }
 }

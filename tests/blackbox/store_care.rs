@@ -101,15 +101,14 @@ fn for_any_url_and_for_none_by_setting() {
 
 /// Pages of a site that has a frame: what they take is less, and everything else is as it was.
 #[test]
-fn pages_of_a_site_share_their_frame_if_told_so() {
+fn pages_of_a_site_share_their_frame_unless_told_otherwise() {
     let frame = || (0..120).map(|n| format!("<li>{:x}</li>", 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(n + 1)));
     let page = move |n: u32| {
         let links: String = (1..40).map(|link| format!("<a href=\"/{link}\">{link}</a>")).collect();
         format!("<html>{}{links}<p>{}</p></html>", frame().collect::<String>(), filling(&n.to_string(), 400))
     };
-    let served = page.clone();
     let server = LogServer::start(move |asked| match asked.target.trim_start_matches('/').parse() {
-        Ok(n) => Reply::new("200 OK", "Content-Type: text/html\r\n", &served(n)),
+        Ok(n) => Reply::new("200 OK", "Content-Type: text/html\r\n", &page(n)),
         Err(_) => Reply::status("404 Not Found"),
     });
     let dir = TempDir::new();
@@ -119,16 +118,17 @@ fn pages_of_a_site_share_their_frame_if_told_so() {
         assert_eq!(store(&["verify"], &data).done().text().lines().last(), Some("sound"));
         data
     };
-    let (plain, template) = (crawled("plain", &[]), crawled("template", &["--compress", "template"]));
+    let (plain, template) = (crawled("plain", &["--compress", "plain"]), crawled("template", &[]));
     let bytes = [&plain, &template].map(|data| stat(data)["file_bytes"].as_u64().unwrap());
     assert!(bytes[1] * 2 < bytes[0], "{bytes:?}");
     for n in [0, 1, 20, 39] {
         assert_eq!(cat(&template, &server.url(&format!("/{n}"))), page(n).into_bytes(), "{n}");
     }
     // It is kept with the data, like every setting; and one that is none is named.
-    let kept = run(["config", "show", "--data", template.to_str().unwrap(), "compress"]).done().text();
-    assert!(kept.contains("\"template\""), "{kept}");
-    let wrong = run(["crawl", "http://h.test/", "--compress", "zip", "--data", dir.join("x").to_str().unwrap()]);
+    let kept = run(["config", "show", "--data", plain.to_str().unwrap(), "compress"]).done().text();
+    assert!(kept.contains("\"plain\""), "{kept}");
+    let wrong =
+        run(["crawl", "http://h.test/", "--compress", "zip", "--data", dir.join("x").to_str().unwrap()]);
     assert_eq!(wrong.code(), 2);
     assert!(wrong.stderr.contains("plain, template"), "{}", wrong.stderr);
     // What is packed is compressed anew.

@@ -42,7 +42,7 @@ fn documents_come_back_as_they_went() {
 #[test]
 fn a_full_segment_is_sealed_and_the_next_one_is_taken() {
     let dir = TestDir::new("rotate");
-    let mut keeper = keeper(&dir.0);
+    let mut keeper = keeper_of(&dir.0, Dedup::Url, Compress::Plain);
     let mut store = ShardStore::new(keeper.share(0));
     let noise = noise(100_000);
     let mut count = 0;

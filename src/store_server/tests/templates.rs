@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::limits::SEGMENT_HEADER_BYTES;
-use crate::store_server::layout::{CODEC, CODEC_TEMPLATE};
+use crate::store_server::layout::{CODEC, CODEC_TEMPLATE, HEADER_BYTES};
 use std::collections::BTreeSet;
 
 fn url_of(page: u64) -> String {
@@ -157,6 +157,29 @@ fn a_flipped_bit_costs_the_pages_that_stand_on_it_and_no_other() {
         assert!(damages.len() == 1 || verified.is_sound(), "byte {at}: {damages:?}");
     }
     assert!((2..40).contains(&most), "{most}");
+}
+
+/// Another page in the place of a base would make another page of all that stand on it.
+#[test]
+fn a_base_must_be_the_one_that_was_meant() {
+    let dir = TestDir::new("template-names");
+    stored(&dir, 20, Compress::Template);
+    let reader = Reader::open(&dir.0).unwrap();
+    let mut seen = Vec::new();
+    reader.each(|located, bytes| seen.push((located, bytes.to_vec()))).unwrap();
+    let places: Vec<u64> = seen.iter().map(|(located, _)| located.offset).collect();
+    let mut count = 0;
+    for (located, bytes) in seen.iter().filter(|(_, bytes)| bytes[CODEC] == CODEC_TEMPLATE) {
+        count += 1;
+        let block = HEADER_BYTES + located.record.url.len();
+        for (at, other) in places.iter().map(|place| (block, place / 8)).chain([(block + 4, 0)]) {
+            let mut wrong = bytes.clone();
+            wrong[at..at + 4].copy_from_slice(&(other as u32).to_le_bytes());
+            let document = reader.unpack(located, &wrong).unwrap();
+            assert!(document.is_none() || wrong == *bytes, "{at} {other}");
+        }
+    }
+    assert!(count > 10);
 }
 
 /// No more of a base is in reach of a block than this, and a page may be longer.
