@@ -30,6 +30,9 @@ pub struct FarmArgs {
     /// Bytes of a document
     #[arg(long, value_name = "BYTES", default_value_t = 10_000, value_parser = size::<u32>)]
     pub page_bytes: u32,
+    /// Share of a document that is the same on all pages of its host, as menus and footers are
+    #[arg(long, value_name = "F", default_value_t = 0.0)]
+    pub frame: f64,
     /// Links of a page to its own host
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub links: u16,
@@ -136,6 +139,7 @@ impl FarmArgs {
             slow_ms: self.slow_ms,
             broken: self.broken,
             chunked: self.chunked,
+            frame: self.frame,
             denied: self.denied,
             close: self.close,
             crawl_delay_s: self.crawl_delay,

@@ -12,6 +12,7 @@ pub(super) enum Purpose {
     PrivateBody,
     Feed,
     Story,
+    Frame,
 }
 
 pub(super) struct Rng(base::Rng);

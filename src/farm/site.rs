@@ -131,6 +131,7 @@ impl Site {
         let start = out.len();
         let mut rng = Rng::of_page(self.spec.seed, Purpose::Body, host, page);
         self.push_opening(host, &mut rng, out);
+        self.push_frame(host, out);
         out.extend_from_slice(b"<nav>\n<ul class=\"links\">\n");
         let children = self.children(page);
         let origin = self.origin(host, port);
@@ -182,6 +183,17 @@ impl Site {
         out.extend_from_slice(b"</title>\n</head>\n<body>\n<h1>");
         out.extend_from_slice(title);
         out.extend_from_slice(b"</h1>\n");
+    }
+
+    /// What all pages of a host have in common.
+    fn push_frame(&self, host: u32, out: &mut Vec<u8>) {
+        let bytes = (f64::from(self.spec.page_bytes) * self.spec.frame) as usize;
+        if bytes > 0 {
+            out.extend_from_slice(b"<header>\n");
+            let mut rng = Rng::of_page(self.spec.seed, Purpose::Frame, host, 0);
+            self.corpus.fill(bytes, &mut rng, out);
+            out.extend_from_slice(b"</header>\n");
+        }
     }
 
     /// Fills up to the length that a body should have and closes it.
@@ -299,6 +311,21 @@ mod tests {
 
     fn site(spec: SiteSpec) -> Site {
         Site::new(spec).unwrap()
+    }
+
+    #[test]
+    fn pages_of_a_host_have_their_frame_in_common() {
+        let site = site(SiteSpec { frame: 0.5, ..SiteSpec::default() });
+        let frame = |host: u32, page: u32| {
+            let document = String::from_utf8(site.document(host, page, PORT)).unwrap();
+            assert_eq!(document.len(), 10_000);
+            let (_, rest) = document.split_once("<header>").unwrap();
+            rest.split_once("</header>").unwrap().0.to_string()
+        };
+        assert!((4_900..5_100).contains(&frame(3, 1).len()));
+        assert_eq!(frame(3, 1), frame(3, 7));
+        assert_ne!(frame(3, 1), frame(4, 1));
+        assert!(SiteSpec { frame: 1.5, ..SiteSpec::default() }.check().is_err());
     }
 
     fn hrefs(body: &[u8]) -> Vec<String> {

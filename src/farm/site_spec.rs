@@ -25,6 +25,8 @@ pub struct SiteSpec {
     pub pages: u32,
     /// Length of a document's body; one whose links alone are longer is as long as it must be.
     pub page_bytes: u32,
+    /// Share of a document's bytes that is the same on all pages of its host.
+    pub frame: f64,
     /// Links of a page to pages of its own host. The link to a denied page and those to other hosts come on
     /// top.
     pub links: u16,
@@ -61,6 +63,7 @@ impl Default for SiteSpec {
             slow_hosts: 0,
             pages: 20,
             page_bytes: 10_000,
+            frame: 0.0,
             links: 20,
             cross_links: true,
             latency_ms: 0,
@@ -109,6 +112,7 @@ impl SiteSpec {
             ("slow", self.slow),
             ("broken", self.broken),
             ("chunked", self.chunked),
+            ("frame", self.frame),
         ];
         for (name, share) in shares {
             if !(0.0..=1.0).contains(&share) {
