@@ -1,13 +1,16 @@
+use super::cpu::thread_us;
 use super::crawl_process::CrawlProcess;
 use super::farm_process::FarmProcess;
 use super::record::RecordArgs;
-use super::rounds::median_by;
+use super::rounds::{median, median_by};
 use super::stage::{Stage, is_installed};
-use crate::commands::shared::{CrawlReport, Failure};
+use crate::commands::shared::{CrawlReport, Failure, on_cores};
 use crate::config::size;
-use crate::farm::host_addr;
+use crate::farm::{Site, SiteSpec, host_addr};
 use clap::Args;
+use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 use serde::Serialize;
+use std::hint::black_box;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -55,10 +58,22 @@ struct CrawlBenchReport {
     fetch_p50_ms: f64,
     fetch_p99_ms: f64,
     syscalls_per_page: f64,
+    /// CPU of lz4_flex alone for a page, into one buffer.
+    lz4_us_per_page: f64,
     wrk: Option<WrkReport>,
     /// CPU of the whole crawl per page over wrk's per request: the median over the rounds, each with its own wrk.
     ratio_to_wrk: Option<f64>,
-    every_round: Vec<(f64, Option<f64>)>,
+    /// The same over that of a request of wrk and of lz4_flex together: fetched and compressed, and nothing else.
+    ratio_to_wrk_and_lz4: Option<f64>,
+    every_round: Vec<Round>,
+}
+
+/// CPU in microseconds, of a page and of a request.
+#[derive(Serialize, Clone, Copy)]
+struct Round {
+    crawl: f64,
+    lz4: f64,
+    wrk: Option<f64>,
 }
 
 #[derive(Serialize, Clone, Copy)]
@@ -74,21 +89,34 @@ impl CrawlBenchArgs {
         let farm = stage.farm(&figures, if self.close { &["--close"] } else { &[] })?;
         let has_wrk = is_installed("wrk", "-v");
         let wanted = u64::from(self.hosts) * u64::from(self.pages);
-        let (mut crawls, mut wrks) = (Vec::new(), Vec::new());
+        let lz4 = Lz4Alone::new(self.page_bytes)?;
+        let (mut crawls, mut wrks, mut every_round) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..self.rounds.max(1) {
             let mut crawl = CrawlProcess::new(&stage, &farm, &farm.seeds_file, 0.0, &self.driver)?;
-            crawls.push(crawl.run_whole(wanted)?);
-            wrks.push(if has_wrk { Some(self.wrk(&stage, &farm)?) } else { None });
+            let crawl = crawl.run_whole(wanted)?;
+            let wrk = if has_wrk { Some(self.wrk(&stage, &farm)?) } else { None };
+            every_round.push(Round {
+                crawl: crawl.fetches.cpu_us_per_page,
+                lz4: on_cores(&[stage.core], || lz4.page_us())?,
+                wrk: wrk.map(|wrk| wrk.cpu_us_per_request),
+            });
+            crawls.push(crawl);
+            wrks.extend(wrk);
         }
-        self.record.tell(&self.report(crawls, &wrks), CrawlBenchReport::text)
+        self.record.tell(&self.report(crawls, wrks, every_round), CrawlBenchReport::text)
     }
 
-    fn report(&self, crawls: Vec<CrawlReport>, wrks: &[Option<WrkReport>]) -> CrawlBenchReport {
-        let costs = crawls.iter().map(|crawl| crawl.fetches.cpu_us_per_page);
-        let wrk_costs = wrks.iter().map(|wrk| Some(wrk.as_ref()?.cpu_us_per_request));
-        let every_round: Vec<(f64, Option<f64>)> = costs.zip(wrk_costs).collect();
-        let ratios = every_round.iter().filter_map(|(crawl, wrk)| Some(crawl / (*wrk)?));
-        let ratio_to_wrk = median_by(ratios, |ratio| *ratio);
+    fn report(
+        &self,
+        crawls: Vec<CrawlReport>,
+        wrks: Vec<WrkReport>,
+        every_round: Vec<Round>,
+    ) -> CrawlBenchReport {
+        let ratio = |beside: fn(&Round) -> Option<f64>| {
+            median_by(every_round.iter().filter_map(|round| Some(round.crawl / beside(round)?)), |ratio| {
+                *ratio
+            })
+        };
         let crawl = median_by(crawls, |crawl| crawl.fetches.cpu_us_per_page).expect("there is a round");
         CrawlBenchReport {
             hosts: self.hosts,
@@ -103,8 +131,10 @@ impl CrawlBenchArgs {
             fetch_p99_ms: crawl.fetch_ms.p99,
             syscalls_per_page: crawl.syscalls_per_page,
             driver: crawl.fetches.driver,
-            wrk: median_by(wrks.iter().flatten().copied(), |wrk| wrk.cpu_us_per_request),
-            ratio_to_wrk,
+            lz4_us_per_page: median(every_round.iter().map(|round| round.lz4)),
+            wrk: median_by(wrks, |wrk| wrk.cpu_us_per_request),
+            ratio_to_wrk: ratio(|round| round.wrk),
+            ratio_to_wrk_and_lz4: ratio(|round| Some(round.wrk? + round.lz4)),
             every_round,
         }
     }
@@ -126,6 +156,33 @@ impl CrawlBenchArgs {
         }
     }
 }
+
+/// The compressor of the store and nothing else, on pages as the farm has them.
+struct Lz4Alone {
+    pages: Vec<Vec<u8>>,
+}
+
+impl Lz4Alone {
+    fn new(page_bytes: u32) -> Result<Lz4Alone, Failure> {
+        let site = Site::new(SiteSpec { pages: LZ4_PAGES, page_bytes, ..SiteSpec::default() })?;
+        Ok(Lz4Alone { pages: (0..LZ4_PAGES).map(|page| site.document(0, page, 80)).collect() })
+    }
+
+    fn page_us(&self) -> f64 {
+        let mut table = CompressTable::large();
+        let longest = self.pages.iter().map(Vec::len).max().unwrap_or(0);
+        let mut out = vec![0; get_maximum_output_size(longest)];
+        let begun = thread_us();
+        for page in self.pages.iter().cycle().take(LZ4_TURNS * self.pages.len()) {
+            black_box(compress_into_with_table(page, &mut out, &mut table).unwrap_or(0));
+        }
+        (thread_us() - begun) / (LZ4_TURNS * self.pages.len()) as f64
+    }
+}
+
+/// Pages of one turn, which do not fit into the nearest cache, and turns of a round.
+const LZ4_PAGES: u32 = 1_000;
+const LZ4_TURNS: usize = 20;
 
 impl CrawlBenchReport {
     fn text(&self) -> String {
@@ -149,6 +206,10 @@ impl CrawlBenchReport {
             "\n  wrk, same farm, same core: {:.0} requests/s, {:.1} µs CPU per request (it keeps nothing)\n",
             wrk.requests_per_second, wrk.cpu_us_per_request
         );
-        text + &format!("  a crawled page costs {ratio:.2} x a wrk request\n")
+        let both = self.ratio_to_wrk_and_lz4.unwrap_or_default();
+        text + &format!(
+            "  a crawled page costs {ratio:.2} x a wrk request, {both:.2} x a wrk request and lz4_flex alone ({:.1} µs a page)\n",
+            self.lz4_us_per_page
+        )
     }
 }
