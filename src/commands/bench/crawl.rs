@@ -3,6 +3,7 @@ use super::crawl_process::CrawlProcess;
 use super::farm_process::FarmProcess;
 use super::record::RecordArgs;
 use super::rounds::{median, median_by};
+use super::site::SiteBench;
 use super::stage::{Stage, is_installed};
 use crate::commands::shared::{CrawlReport, Failure, on_cores};
 use crate::config::size;
@@ -37,6 +38,15 @@ pub(super) struct CrawlBenchArgs {
     /// Seconds wrk runs in a round
     #[arg(long, value_name = "N", default_value_t = 3)]
     wrk_seconds: u32,
+    /// Crawl this directory of pages instead, which nginx serves, beside wget2
+    #[arg(long, value_name = "DIR")]
+    site: Option<PathBuf>,
+    /// The page of the site to start from
+    #[arg(long, value_name = "PATH", default_value = "index.html", requires = "site")]
+    start: String,
+    /// Connections to the site
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "site")]
+    connections: u8,
     /// Where the crawl stores; removed afterwards [default: a directory of its own under the system's temporary one]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -84,6 +94,11 @@ struct WrkReport {
 
 impl CrawlBenchArgs {
     pub fn run(self) -> Result<(), Failure> {
+        if let Some(site) = &self.site {
+            let (start, connections, rounds) = (self.start.as_str(), self.connections, self.rounds);
+            let bench = SiteBench { site, start, connections, rounds, data: self.data.as_deref() };
+            return bench.run(&self.record);
+        }
         let stage = Stage::passing(self.data.as_deref())?;
         let figures = [("--hosts", self.hosts), ("--pages", self.pages), ("--page-bytes", self.page_bytes)];
         let farm = stage.farm(&figures, if self.close { &["--close"] } else { &[] })?;

@@ -48,6 +48,17 @@ impl<'a> CrawlProcess<'a> {
         Ok(CrawlProcess { stage, command, data })
     }
 
+    /// Of one site, from this page on, over so many connections and without a pause.
+    pub fn of_site(stage: &'a Stage, url: &str, connections: u8) -> Result<CrawlProcess<'a>, Failure> {
+        let mut command = Command::new(std::env::current_exe()?);
+        let data = stage.dir.join("crawl");
+        command.args(["crawl", url, "--json", "--allow-net", "127.0.0.0/8", "--req-host-per-sec", "0"]);
+        command.args(["--req-host-concurrent", &connections.to_string()]);
+        command.args(["--cores", &stage.core.to_string()]).arg("--data").arg(&data);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        Ok(CrawlProcess { stage, command, data })
+    }
+
     /// Stops it after this many seconds.
     pub fn for_seconds(mut self, seconds: u64) -> CrawlProcess<'a> {
         self.command.args(["--max-seconds", &seconds.to_string()]);

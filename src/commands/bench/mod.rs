@@ -37,6 +37,7 @@ mod sampler;
 mod search;
 #[cfg(feature = "search")]
 mod search_texts;
+mod site;
 mod slow;
 mod stage;
 mod store;
