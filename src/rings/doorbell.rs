@@ -35,6 +35,11 @@ impl Doorbell {
     pub fn awake(&self) {
         self.asleep.store(false, Ordering::Relaxed);
     }
+
+    /// Whether nobody has rung since it fell asleep.
+    pub fn is_asleep(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed)
+    }
 }
 
 /// A bell for an ordinary thread: it parks.

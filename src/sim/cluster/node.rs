@@ -8,12 +8,14 @@ use crate::engine::{
     Actor, Boot, ClusterReport, ClusterTold, CrawlShard, CrawlStore, CrawlTask, Health, HostsFile, Links,
     Names, NodeCore, NodeSetup, OpenIndex, PeerActor, PeersSetup, Seated, ShardMaker, assemble,
 };
+use crate::rings::Doorbell;
 use crate::sim::turning::{Seat, silent};
 use crate::store_server::DataDir;
 use std::cell::RefCell;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Each node has a driver for its links and two for its shards.
 const DRIVERS_PER_NODE: usize = 3;
@@ -53,7 +55,9 @@ pub struct ClusterNode {
 pub const PEERS: usize = 2;
 pub const KEEPER: usize = 4;
 pub const LINKS: usize = 5;
-/// The first of them are woken by bells, which do not ring here.
+/// With two shards.
+pub const SEATS_MAX: usize = 8;
+/// The first of them are woken by bells.
 pub const WOKEN: usize = 3;
 
 impl ClusterNode {
@@ -70,6 +74,11 @@ impl ClusterNode {
         let shards = self.shards.iter_mut().enumerate();
         seats.extend(shards.map(|(n, shard)| (shard as &mut dyn Actor, Some(driver + 1 + n))));
         seats
+    }
+
+    /// Of those that are woken by one, by their seats.
+    pub fn bells(&self) -> [Arc<Doorbell>; WOKEN] {
+        [&self.core.scheduler.bell, &self.core.index.bell, &self.peers.bell].map(|bell| bell.door.clone())
     }
 
     /// What it knows of its cluster, and may do.

@@ -12,7 +12,7 @@ pub use idle::run_idle;
 use super::claims::Claims;
 use super::etcd::SimEtcd;
 use super::judge::ClusterJudge;
-use super::node::{ClusterNode, KEEPER, PEERS, Surroundings, WOKEN, drivers_of};
+use super::node::{ClusterNode, KEEPER, PEERS, SEATS_MAX, Surroundings, drivers_of};
 use super::plan::ClusterPlan;
 use super::wrong::Wrong;
 use crate::base::{Now, Rng};
@@ -21,7 +21,7 @@ use crate::engine::{NodeError, Turned};
 use crate::farm::{Site, host_name};
 use crate::proto::url::CrawlUrl;
 use crate::sim::report::SimReport;
-use crate::sim::turning::{DataFolder, is_due};
+use crate::sim::turning::DataFolder;
 use crate::sim::web::{MisbehavingWeb, PORT, addresses_of};
 use forgetting::Forgetting;
 use idle::Meter;
@@ -40,10 +40,13 @@ struct ClusterWorld {
     hosts: String,
     etcd: Option<SimEtcd>,
     nodes: Vec<Option<ClusterNode>>,
-    /// One of its actors has turned since those that are woken last looked.
+    /// One of its actors has turned since all were looked at.
     is_stirred: Vec<bool>,
     /// Actors of each that have more to do at once, a bit for each.
     busy: Vec<u32>,
+    /// When each actor of each has something to do by the clock of the node, as it said after its last turn: its thread would sleep
+    /// until then.
+    seat_due: Vec<[Option<Now>; SEATS_MAX]>,
     /// When each has something to do, if nothing comes to it before.
     due: Vec<Option<Now>>,
     start_at: Vec<Option<Now>>,
@@ -112,6 +115,7 @@ impl ClusterWorld {
             nodes: (0..count).map(|_| None).collect(),
             is_stirred: vec![true; count],
             busy: vec![0; count],
+            seat_due: vec![[None; SEATS_MAX]; count],
             due: vec![None; count],
             start_at: plan.starts.iter().copied().map(Some).collect(),
             stalled: vec![Now::ZERO; count],
@@ -187,17 +191,21 @@ impl ClusterWorld {
         let clock = self.plan.clocks[number].0;
         let here = clock.shows(now);
         let report = node.report.clone();
-        let was_stirred = std::mem::take(&mut self.is_stirred[number]);
+        self.is_stirred[number] = false;
+        let bells = node.bells();
         let mut seats = node.seats();
         let count = seats.len();
         let first = self.rng.below(count as u64) as usize;
         let mut busy = false;
         for n in (0..count).map(|n| (n + first) % count) {
             let (actor, driver) = &mut seats[n];
-            let is_woken = was_stirred && n < WOKEN;
+            let is_woken = bells.get(n).is_some_and(|bell| !bell.is_asleep());
             let has_more = self.busy[number] >> n & 1 == 1;
             self.busy[number] &= !(1 << n);
-            if !is_woken && !has_more && !is_due(*actor, *driver, &self.net.borrow(), here) {
+            let is_due = self.seat_due[number][n].is_some_and(|due| due <= here)
+                || actor.has_messages()
+                || driver.is_some_and(|driver| self.net.borrow().has_arrived(driver));
+            if !is_woken && !has_more && !is_due {
                 continue;
             }
             if let Some(meter) = &mut self.meter {
@@ -216,16 +224,20 @@ impl ClusterWorld {
                 Turned::Finished => panic!("actor {n} of node {number} has ended at {now:?}"),
                 Turned::Busy | Turned::Idle { .. } => {}
             }
-            // Turned because it was stirred, it stirs nobody but by what it did.
             let mut is_busy = turned == Turned::Busy || actor.has_messages();
             if let Turned::Idle { messages } = turned {
                 is_busy |= messages > 0 && driver.is_none();
             }
             self.busy[number] |= u32::from(turned == Turned::Busy) << n;
-            self.is_stirred[number] |= is_busy || !is_woken;
+            self.is_stirred[number] = true;
             busy |= is_busy;
+            if let Some(bell) = bells.get(n).filter(|_| turned != Turned::Busy) {
+                bell.falling_asleep();
+            }
+            let due = actor.next_due();
+            self.seat_due[number][n] = due;
             let is_asleep = !is_busy && driver.is_none() && (n == PEERS || n > KEEPER);
-            if let Some(due) = actor.next_due().filter(|due| is_asleep && *due <= here) {
+            if let Some(due) = due.filter(|due| is_asleep && *due <= here) {
                 panic!("actor {n} of node {number} has nothing to do at {here:?}, and is due since {due:?}");
             }
         }
@@ -234,9 +246,8 @@ impl ClusterWorld {
         if !has_more {
             // A commit is only worth waking for if somebody waits for it.
             let commits = node.core.scheduler.actor.waits_for_commit();
-            let seats = node.seats().into_iter().enumerate();
-            let seats = seats.filter(|(n, _)| *n != KEEPER || commits);
-            let due = seats.filter_map(|(_, (actor, _))| actor.next_due()).min();
+            let dues = self.seat_due[number].iter().enumerate().filter(|(n, _)| *n != KEEPER || commits);
+            let due = dues.filter_map(|(_, due)| *due).min();
             self.due[number] = due.map(|due| clock.when(due));
         }
         has_more
@@ -281,6 +292,7 @@ impl ClusterWorld {
             let node = surroundings.node(number, here);
             self.judge.borrow_mut().node_begins(number, node.report.clone());
             self.nodes[number] = Some(node);
+            self.seat_due[number] = [None; SEATS_MAX];
             (self.is_stirred[number], self.busy[number]) = (true, u32::MAX);
         }
     }
