@@ -20,6 +20,7 @@
 //! | `refusals`      | who was refused and why, each told once                                              |
 //! | `wires`         | all links, one between two nodes                                                     |
 //! | `council_desk`  | the council as a node takes part in it: the table and the rights                     |
+//! | `hearsay`       | later tables that peers say they have                                                |
 //! | `right_telling` | what others and the operator know of a node's right                                  |
 //! | `leaving`       | a node that is drained, on its way out of the table                                  |
 //! | `outside`       | a council outside of the nodes, and how it does                                      |
@@ -72,6 +73,7 @@ mod etcd_line;
 mod follower;
 mod giving;
 mod handing_over;
+mod hearsay;
 mod index_asks;
 mod inquiry;
 mod introduction;

@@ -4,6 +4,7 @@ use super::copies::Copies;
 use super::copy_desk::CopyDesk;
 use super::council_desk::{CouncilDesk, CouncilSaying};
 use super::handing_over::HandingOver;
+use super::hearsay::Hearsay;
 use super::index_asks::IndexAsks;
 use super::leaving::Leaving;
 use super::node_files::{NodeFiles, NodeId};
@@ -49,6 +50,7 @@ pub(super) struct PeerDesk {
     kept_epoch: u64,
     /// The epoch of the latest table that a peer told.
     heard_epoch: u64,
+    hearsay: Hearsay,
     /// A table that the disk did not take is kept again then.
     keep_at: Now,
     right: RightTelling,
@@ -84,7 +86,7 @@ pub(super) struct DeskParts {
 /// Something to be said, once the links can be spoken on.
 enum Saying {
     Table(Peer),
-    /// To the peers that it is passed on to.
+    /// To those who are to hear of a new one.
     TableOn,
     TableAsk(Peer),
     Council(CouncilSaying),
@@ -96,7 +98,7 @@ enum Saying {
 
 /// A peer that goes by another table is left alone for so long.
 const PAUSE_US: u64 = 1_000_000;
-/// A table that was told is told on to so many others, the next ones by their numbers.
+/// That there is a new table is said to so many others, the next ones by their numbers.
 const PASSED_ON: usize = 8;
 /// After the disk refused a table.
 const KEEP_AGAIN_US: u64 = 1_000_000;
@@ -124,6 +126,7 @@ impl PeerDesk {
             out: VecDeque::new(),
             kept_epoch: 0,
             heard_epoch: 0,
+            hearsay: Hearsay::default(),
             keep_at: Now::ZERO,
             right: RightTelling::default(),
             is_lost: false,
@@ -178,6 +181,8 @@ impl PeerDesk {
             self.out.extend(says.into_iter().map(Saying::Council));
         }
         self.look_at_table(wires);
+        let epoch = self.table().map_or(0, |table| table.epoch());
+        self.out.extend(self.hearsay.turn(epoch, now).map(Saying::TableAsk));
         // It may have its number since.
         let me = self.id.number;
         self.council.read_table_again(me, |node| wires.peer(node).is_some(), now);
@@ -248,8 +253,10 @@ impl PeerDesk {
         let me = self.id.number;
         let Some(table) = self.table().filter(|table| !table.voters().contains(&me)) else { return };
         let Some(state) = table.node(me).map(|node| node.state) else { return };
-        let has_nothing = table.owned_by(me).next().is_none();
-        let has_nothing = has_nothing && self.standing().is_settled && self.post.is_through();
+        let has_nothing = state == NodeState::Draining
+            && table.owned_by(me).next().is_none()
+            && self.standing().is_settled
+            && self.post.is_through();
         if self.leaving.turn(state, has_nothing, &mut self.copies, &self.health, self.now)
             && let Some(rights) = self.council.rights_mut()
         {
@@ -316,9 +323,10 @@ impl PeerDesk {
         let post = self.post.next_due().filter(|_| self.share.is_dealt());
         let keeps = (!self.is_kept()).then_some(self.keep_at);
         let right = self.right.next_due(self.council.rights());
+        let hearsay = self.hearsay.next_due();
         let moves = [self.handing_over.next_due(), self.arriving.next_due(), self.copies.next_due()];
         let others = [self.share.next_due(), self.rounds.next_due(), self.tickets.next_due()];
-        let parts = [paused, post, keeps, right].into_iter().chain(moves).chain(others).flatten();
+        let parts = [paused, post, keeps, right, hearsay].into_iter().chain(moves).chain(others).flatten();
         let parts = parts.chain(self.council.next_due(self.id.number));
         // What is due and could not be done waits for something else than the time.
         parts.filter(|due| *due > self.now).min()
@@ -471,9 +479,9 @@ impl PeerDesk {
             match saying {
                 Saying::Table(peer) => self.say_table(&[peer], wires),
                 Saying::TableOn => {
-                    let asking = self.asking.iter().map(|(peer, _)| *peer);
-                    let to: Vec<Peer> = self.passes_on_to(wires).into_iter().chain(asking).collect();
-                    self.say_table(&to, wires);
+                    let asking: Vec<Peer> = self.asking.iter().map(|(peer, _)| *peer).collect();
+                    self.say_table(&asking, wires);
+                    self.pass_on(wires);
                 }
                 Saying::TableAsk(peer) => {
                     let epoch_known = self.kept_epoch;
@@ -496,9 +504,7 @@ impl PeerDesk {
                 }
                 Saying::Beat(beat) => {
                     let node = self.id.number;
-                    for peer in self.linked(wires) {
-                        wires.send(peer, &PeerWord::Beat { node, beat });
-                    }
+                    wires.send_all(&self.linked(wires), &PeerWord::Beat { node, beat });
                 }
                 Saying::Introduce => {
                     wires.introduce(self.me.clone());
@@ -515,24 +521,23 @@ impl PeerDesk {
         nodes.filter_map(|node| wires.peer(node.number)).collect()
     }
 
-    /// Peers that are told of a new table. Whoever changed it tells all; who was told of it tells some, so that a change costs
-    /// many nodes little, and one that is not linked with the first hears of it all the same.
-    fn passes_on_to(&self, wires: &Wires) -> Vec<Peer> {
+    /// Whoever changed the table tells it to all. Who was told of it says to some that it has it, so that a change costs many nodes
+    /// little, and one that is not linked with the first hears of it all the same.
+    fn pass_on(&self, wires: &mut Wires) {
         let mut peers = self.linked(wires);
-        if self.table().is_some_and(|table| table.epoch() <= self.heard_epoch) {
-            let next = peers.partition_point(|peer| peer.node < self.id.number);
-            peers.rotate_left(next);
-            peers.truncate(PASSED_ON);
+        if self.table().is_none_or(|table| table.epoch() > self.heard_epoch) {
+            return self.say_table(&peers, wires);
         }
-        peers
+        let next = peers.partition_point(|peer| peer.node < self.id.number);
+        peers.rotate_left(next);
+        peers.truncate(PASSED_ON);
+        wires.send_all(&peers, &PeerWord::TableAsk { epoch_known: self.kept_epoch });
     }
 
     fn say_table(&self, peers: &[Peer], wires: &mut Wires) {
         let Some(table) = self.table().filter(|_| !peers.is_empty()) else { return };
         let (epoch, bytes) = (table.epoch(), table.encode());
-        for peer in peers {
-            wires.send(*peer, &PeerWord::Table { epoch, bytes: bytes.as_slice().into() });
-        }
+        wires.send_all(peers, &PeerWord::Table { epoch, bytes: bytes.as_slice().into() });
     }
 
     // From peers ------------------------------------------------------------------------------------------
@@ -557,6 +562,7 @@ impl PeerDesk {
     }
 
     fn down(&mut self, peer: Peer, why: &str) {
+        self.hearsay.down(peer);
         if let Some(at) = self.asking.iter().position(|(asks, _)| *asks == peer) {
             let (_, id) = self.asking.swap_remove(at);
             self.sponsor.gone(id);
@@ -583,6 +589,11 @@ impl PeerDesk {
         match word {
             PeerWord::TableAsk { epoch_known } if *epoch_known < self.kept_epoch => {
                 self.out.push_back(Saying::Table(peer));
+            }
+            PeerWord::TableAsk { epoch_known } => {
+                if self.table().is_some_and(|table| table.epoch() < *epoch_known) {
+                    self.hearsay.heard(peer, *epoch_known, self.now);
+                }
             }
             PeerWord::Table { epoch, bytes } => self.table_told(peer, *epoch, bytes),
             PeerWord::Beat { node, beat } => {

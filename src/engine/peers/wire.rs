@@ -81,6 +81,12 @@ impl Wire {
         self.said_at = now;
     }
 
+    /// A word as it goes out.
+    pub fn put_frame(&mut self, frame: &[u8], now: Now) {
+        self.out.extend_from_slice(frame);
+        self.said_at = now;
+    }
+
     /// What goes out next.
     pub fn flush(&mut self) -> Result<Vec<u8>, PeerTlsError> {
         let sent = if self.out.is_empty() { Ok(()) } else { self.secure.send(&self.out) };

@@ -126,9 +126,24 @@ impl Wires {
 
     /// Puts a word on its way; it goes with `flush`. Whether there is a link: if there is not, a `Down` was told or will be.
     pub fn send(&mut self, peer: Peer, word: &PeerWord<'_>) -> bool {
+        self.put(peer, |wire, now| wire.put(word, now))
+    }
+
+    /// The same to several, made once.
+    pub fn send_all(&mut self, peers: &[Peer], word: &PeerWord<'_>) {
+        let mut frame = Vec::new();
+        if !peers.is_empty() {
+            word.write(&mut frame);
+        }
+        for peer in peers {
+            self.put(*peer, |wire, now| wire.put_frame(&frame, now));
+        }
+    }
+
+    fn put(&mut self, peer: Peer, put: impl FnOnce(&mut Wire, Now)) -> bool {
         let now = self.now;
         let Some(wire) = self.standing(peer.link) else { return false };
-        wire.put(word, now);
+        put(wire, now);
         let (unsent, unflushed) = (wire.unsent(), wire.unflushed());
         if unsent > LINK_OUT_BYTES_MAX {
             wire.is_lost = true;
