@@ -212,10 +212,11 @@ impl ClusterPlan {
         }
     }
 
-    /// Nodes that are started one after the other and are left alone, with the settings that nodes have.
+    /// Nodes that are started within a moment and are left alone, with the settings that nodes have. One that comes later gets its
+    /// share from all the others, each of which changes the table.
     pub fn idle(nodes: usize) -> ClusterPlan {
         let drawn = ClusterPlan::from_seed(0, 2..=2, None);
-        let start = |number: usize| Now::ZERO.plus_ms(500 * number as u64);
+        let start = |number: usize| Now::ZERO.plus_ms(5 * number as u64);
         let until = start(nodes).plus_ms(10_000);
         ClusterPlan {
             nodes,

@@ -24,8 +24,13 @@ pub struct IdleReport {
 pub struct Meter {
     cpu_us: fn() -> f64,
     began_us: f64,
+    /// What it costs to look at the clock, in each turn.
+    own_us: f64,
     spent: IdleReport,
 }
+
+/// Turns of nobody, by which it is known what a look at the clock costs.
+const EMPTY_TURNS: u32 = 10_000;
 
 /// Runs nodes that have nothing to do: until all of them are there, and from then on for so long. `cpu_us` is the CPU time of this
 /// thread.
@@ -33,7 +38,7 @@ pub fn run_idle(nodes: usize, seconds: u64, cpu_us: fn() -> f64) -> IdleReport {
     let mut world = ClusterWorld::new(ClusterPlan::idle(nodes));
     world.run(|world, now| world.is_over(now));
     let (from, before) = (world.net.borrow().now(), world.net.borrow().carried());
-    world.meter = Some(Meter { cpu_us, began_us: 0.0, spent: IdleReport::default() });
+    world.meter = Some(Meter::new(cpu_us));
     let until = from.plus_us(1_000_000 * seconds);
     world.run(|_, now| now >= until);
     let carried = world.net.borrow().carried();
@@ -48,13 +53,22 @@ pub fn run_idle(nodes: usize, seconds: u64, cpu_us: fn() -> f64) -> IdleReport {
 }
 
 impl Meter {
+    fn new(cpu_us: fn() -> f64) -> Meter {
+        let mut meter = Meter { cpu_us, began_us: 0.0, own_us: 0.0, spent: IdleReport::default() };
+        for _ in 0..EMPTY_TURNS {
+            meter.begins();
+            meter.ended(PEERS);
+        }
+        Meter { own_us: meter.spent.peers_us / f64::from(EMPTY_TURNS), spent: IdleReport::default(), ..meter }
+    }
+
     pub fn begins(&mut self) {
         self.began_us = (self.cpu_us)();
     }
 
     /// The actor at a seat has turned.
     pub fn ended(&mut self, seat: usize) {
-        let spent_us = (self.cpu_us)() - self.began_us;
+        let spent_us = (self.cpu_us)() - self.began_us - self.own_us;
         let spent = &mut self.spent;
         spent.turns += 1;
         match seat {
