@@ -9,7 +9,7 @@ use crate::proto::record::SegmentState;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -44,13 +44,16 @@ struct Known {
 #[derive(Default)]
 struct Fresh {
     at: u64,
+    /// Its memory is used again by the next look that finds something.
     bytes: Vec<u8>,
+    /// So many of them are whole records.
+    whole: usize,
 }
 
 /// Of a store.
 const FRESH_BYTES_MAX: usize = 8 << 20;
-/// So much is read at once.
-const READ_BYTES: usize = 256 << 10;
+/// So much is read at once. A segment in use is as long as it may grow: behind its last record zeros are read.
+const READ_BYTES: usize = 64 << 10;
 
 impl SegmentSource {
     pub fn new(data: &Path) -> SegmentSource {
@@ -116,15 +119,20 @@ impl SegmentSource {
 impl Fresh {
     fn get(&self, at: u64, bytes: usize) -> Option<&[u8]> {
         let from = usize::try_from(at.checked_sub(self.at)?).ok()?;
-        self.bytes.get(from..from.checked_add(bytes)?)
+        self.bytes[..self.whole].get(from..from.checked_add(bytes)?)
     }
 
-    /// Whole records of a segment in use, from the end of one on: the last of them, and where they end.
-    fn read(mut file: &File, segment: u64, from: u64, room: &mut usize) -> io::Result<(Fresh, u64)> {
-        let mut fresh = Fresh { at: from, bytes: Vec::new() };
-        let mut whole = 0;
+    /// Whole records of a segment in use, from the end of one on: the last of them, and where they end. `bytes` is memory to use.
+    fn read(
+        file: &File,
+        segment: u64,
+        from: u64,
+        room: &mut usize,
+        mut bytes: Vec<u8>,
+    ) -> io::Result<(Fresh, u64)> {
+        let (mut at, mut read, mut whole) = (from, 0, 0);
         loop {
-            let wanted = match whole_record(&fresh.bytes[whole..], segment) {
+            let wanted = match whole_record(&bytes[whole..read], segment) {
                 Next::Whole(bytes) => {
                     whole += bytes;
                     continue;
@@ -133,21 +141,30 @@ impl Fresh {
                 Next::None => break,
             };
             if whole >= *room {
-                fresh.at += whole as u64;
-                fresh.bytes.drain(..std::mem::take(&mut whole));
+                bytes.copy_within(whole..read, 0);
+                at += whole as u64;
+                read -= std::mem::take(&mut whole);
             }
-            file.seek(SeekFrom::Start(fresh.at + fresh.bytes.len() as u64))?;
-            if file.take(wanted.max(READ_BYTES) as u64).read_to_end(&mut fresh.bytes)? == 0 {
-                break;
+            let upto = read + wanted.max(READ_BYTES);
+            if bytes.len() < upto {
+                bytes.resize(upto, 0);
+            }
+            match file.read_at(&mut bytes[read..upto], at + read as u64) {
+                Ok(0) => break,
+                Ok(count) => read += count,
+                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+                Err(cause) => return Err(cause),
             }
         }
-        fresh.bytes.truncate(whole);
-        let end = fresh.at + whole as u64;
+        let end = at + whole as u64;
         if whole == 0 || whole > *room {
-            fresh.bytes = Vec::new();
+            (bytes, whole) = (Vec::new(), 0);
+        } else if bytes.len() > 2 * read + READ_BYTES {
+            bytes.truncate(read);
+            bytes.shrink_to_fit();
         }
-        *room -= fresh.bytes.len();
-        Ok((fresh, end))
+        *room -= whole;
+        Ok((Fresh { at, bytes, whole }, end))
     }
 }
 
@@ -187,13 +204,14 @@ fn look_at(file: &SegmentFile, before: Option<Known>, room: &mut usize) -> io::R
     let Some((opened, is_sealed)) = file.open()? else { return Ok(None) };
     let inode = opened.metadata()?.ino();
     let before = before.filter(|known| known.inode == inode && !known.state.is_sealed);
-    let from = before.map_or(SEGMENT_HEADER_BYTES as u64, |known| known.state.bytes);
+    let (from, memory) = before
+        .map_or((SEGMENT_HEADER_BYTES as u64, Vec::new()), |known| (known.state.bytes, known.fresh.bytes));
     let Some((shard, print)) = first_page(&opened, file.number)? else { return Ok(None) };
     // What the disk refused was cut where it was good.
     let is_sealed = is_sealed || file.is_bad();
     let (fresh, bytes) = match is_sealed {
         true => (Fresh::default(), opened.metadata()?.len()),
-        false => Fresh::read(&opened, file.number, from, room)?,
+        false => Fresh::read(&opened, file.number, from, room, memory)?,
     };
     let state = SegmentState { segment: file.number, shard, print, bytes, is_sealed };
     Ok(Some(Known { path: file.path.clone(), inode, state, fresh }))
