@@ -37,6 +37,9 @@ pub(super) enum Stage {
     Standing { since: Now, peer: Box<Introduction> },
 }
 
+/// Of one word with pages.
+const SPARE_BYTES_MAX: usize = 256 << 10;
+
 impl Wire {
     /// Without an identity it is plain.
     pub fn new(
@@ -67,13 +70,18 @@ impl Wire {
         })
     }
 
-    /// Takes bytes of the peer; what is whole in them is in `frames`, before an error too. `plain` is lent.
-    pub fn push(&mut self, bytes: &[u8], plain: &mut Vec<u8>, now: Now) -> Result<(), PeerTlsError> {
+    /// Takes bytes of the peer; what is whole in them is in `frames`, before an error too.
+    pub fn push(&mut self, bytes: &[u8], now: Now) -> Result<(), PeerTlsError> {
         (self.heard_at, self.has_heard) = (now, true);
-        plain.clear();
-        let pushed = self.secure.push_wire(bytes, plain);
-        self.frames.push(plain);
-        pushed
+        let secure = &mut self.secure;
+        self.frames.push_with(bytes.len(), |plain| secure.push_wire(bytes, plain))
+    }
+
+    /// Memory for what is put next, if it has none.
+    pub fn lend(&mut self, spare: &mut Vec<u8>) {
+        if self.out.capacity() == 0 {
+            self.out = std::mem::take(spare);
+        }
     }
 
     pub fn put(&mut self, word: &PeerWord<'_>, now: Now) {
@@ -87,11 +95,15 @@ impl Wire {
         self.said_at = now;
     }
 
-    /// What goes out next.
-    pub fn flush(&mut self) -> Result<Vec<u8>, PeerTlsError> {
+    /// What goes out next. The memory of what was put is lent to whoever puts next: a batch is large, and there may be a thousand
+    /// wires.
+    pub fn flush(&mut self, spare: &mut Vec<u8>) -> Result<Vec<u8>, PeerTlsError> {
         let sent = if self.out.is_empty() { Ok(()) } else { self.secure.send(&self.out) };
-        // A batch is large, and there may be a thousand wires.
-        self.out = Vec::new();
+        let mut out = std::mem::take(&mut self.out);
+        if out.capacity() > spare.capacity() && out.capacity() <= SPARE_BYTES_MAX {
+            out.clear();
+            *spare = out;
+        }
         let bytes = self.secure.take_wire();
         self.under_way += bytes.len();
         sent.map(|()| bytes)

@@ -30,8 +30,8 @@ pub struct Wires {
     lost: Vec<(Key, String)>,
     /// Who we are has changed: every link begins anew.
     is_new: bool,
-    /// Decrypted bytes on their way to frames.
-    plain: Vec<u8>,
+    /// Memory for what is put next.
+    spare: Vec<u8>,
     /// The time of the last `take`.
     now: Now,
     /// No wire has to be looked at before.
@@ -90,7 +90,7 @@ impl Wires {
             dirty: Vec::new(),
             lost: Vec::new(),
             is_new: false,
-            plain: Vec::new(),
+            spare: Vec::new(),
             now: Now::ZERO,
             due: Now::NEVER,
         }
@@ -141,7 +141,11 @@ impl Wires {
     }
 
     fn put(&mut self, peer: Peer, put: impl FnOnce(&mut Wire, Now)) -> bool {
-        let now = self.now;
+        let (now, mut spare) = (self.now, std::mem::take(&mut self.spare));
+        if let Some(wire) = self.standing(peer.link) {
+            wire.lend(&mut spare);
+        }
+        self.spare = spare;
         let Some(wire) = self.standing(peer.link) else { return false };
         put(wire, now);
         let (unsent, unflushed) = (wire.unsent(), wire.unflushed());
@@ -266,7 +270,7 @@ impl Wires {
     }
 
     fn received(&mut self, wire: &mut Wire, bytes: &[u8], owner: &mut dyn PeerOwner) -> Result<(), End> {
-        let pushed = wire.push(bytes, &mut self.plain, self.now);
+        let pushed = wire.push(bytes, self.now);
         // So that words are borrowed from the frames while the wire changes.
         let mut frames = std::mem::take(&mut wire.frames);
         let read = self.read(wire, &mut frames, owner);
@@ -512,13 +516,18 @@ impl Wires {
     }
 
     fn flush_one(&mut self, key: Key) {
-        let Some(wire) = self.get_mut(key) else { return };
-        match wire.flush() {
-            Ok(bytes) => self.port.send(key, bytes),
-            Err(fault) => {
-                wire.is_lost = true;
+        let mut spare = std::mem::take(&mut self.spare);
+        let flushed = self.get_mut(key).map(|wire| wire.flush(&mut spare));
+        self.spare = spare;
+        match flushed {
+            Some(Ok(bytes)) => self.port.send(key, bytes),
+            Some(Err(fault)) => {
+                if let Some(wire) = self.get_mut(key) {
+                    wire.is_lost = true;
+                }
                 self.lost.push((key, fault.to_string()));
             }
+            None => {}
         }
     }
 

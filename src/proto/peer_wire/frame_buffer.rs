@@ -17,15 +17,21 @@ const KEPT_BYTES_MAX: usize = 256 * 1_024;
 
 impl FrameBuffer {
     pub fn push(&mut self, piece: &[u8]) {
-        if self.failed.is_some() {
-            return;
-        }
+        self.push_with(piece.len(), |bytes| bytes.extend_from_slice(piece));
+    }
+
+    /// The same, with a piece of about so many bytes that `append` puts behind what there is.
+    pub fn push_with<T>(&mut self, bytes: usize, append: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         self.bytes.drain(..self.taken);
         self.taken = 0;
-        if self.bytes.len() + piece.len() <= KEPT_BYTES_MAX && self.bytes.capacity() > KEPT_BYTES_MAX {
+        if self.bytes.len() + bytes <= KEPT_BYTES_MAX && self.bytes.capacity() > KEPT_BYTES_MAX {
             self.bytes.shrink_to(KEPT_BYTES_MAX);
         }
-        self.bytes.extend_from_slice(piece);
+        let appended = append(&mut self.bytes);
+        if self.failed.is_some() {
+            self.bytes.clear();
+        }
+        appended
     }
 
     /// The next whole frame; `None` until more bytes come. After an error there is nothing but that error.
