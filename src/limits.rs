@@ -75,8 +75,9 @@ pub const MOVED_LINES_BYTES_MAX: usize = 64 << 10;
 pub const MOVES_UNCOUNTED_MAX: usize = 16;
 /// The same, of a copy: what a node keeps until its follower has it.
 pub const COPIES_UNCOUNTED_MAX: usize = 32;
-/// Bytes of a segment in one word, and those that may be on their way to the node that has a copy.
-pub const PAGE_PIECE_BYTES_MAX: usize = 256 << 10;
+/// Bytes of a segment in one word: on its way it is several times in memory, which is to stay near. And bytes that may be on
+/// their way to the node that has a copy.
+pub const PAGE_PIECE_BYTES_MAX: usize = 120 << 10;
 pub const PAGES_UNCOUNTED_BYTES_MAX: u64 = 16 << 20;
 /// Segments that one word tells of.
 pub const SEGMENTS_PER_WORD_MAX: usize = 10_000;

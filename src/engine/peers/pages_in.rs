@@ -14,7 +14,6 @@ pub(super) struct PagesIn {
     /// So much of the disk is for this node alone.
     reserve_bytes: u64,
     of: BTreeMap<u16, Copied>,
-    sync_at: Now,
 }
 
 /// Those of one node, as it told over the link that there is.
@@ -25,15 +24,25 @@ struct Copied {
     is_asked: bool,
     /// Something does not follow what is here, or the disk refuses it.
     is_refused: bool,
-    is_unsynced: bool,
+    unsynced: Option<Unsynced>,
 }
 
-/// What came is made durable this often.
+/// What came and may not be durable.
+struct Unsynced {
+    bytes: u64,
+    /// When it is made so, at the latest; it is set in the turn after the first of it came.
+    sync_at: Option<Now>,
+    /// What the disk has room for besides, as it was when the first of it came.
+    room: u64,
+}
+
+/// What came is made durable after so long, as what follows it comes with it; and so much of it at once.
 const SYNC_US: u64 = 100_000;
+const SYNC_BYTES: u64 = 4 << 20;
 
 impl PagesIn {
     pub fn new(folders: PageFolders, reserve_bytes: u64) -> PagesIn {
-        PagesIn { folders, reserve_bytes, of: BTreeMap::new(), sync_at: Now::ZERO }
+        PagesIn { folders, reserve_bytes, of: BTreeMap::new() }
     }
 
     /// A node wants to know what is here of its stores.
@@ -45,7 +54,7 @@ impl PagesIn {
             Err(cause) => (BTreeMap::new(), Err(cause)),
         };
         let is_refused = cause.is_err();
-        let copied = Copied { id, stores, is_asked: true, is_refused, is_unsynced: false };
+        let copied = Copied { id, stores, is_asked: true, is_refused, unsynced: None };
         self.of.insert(node, copied);
         cause
     }
@@ -57,8 +66,12 @@ impl PagesIn {
             return Ok(());
         };
         let taken = copied.take(store, piece, self.reserve_bytes);
-        copied.is_unsynced = true;
-        copied.is_refused |= !matches!(taken, Ok(true));
+        if !matches!(taken, Ok(true)) {
+            copied.is_refused = true;
+            // It is told at once.
+            let unsynced = copied.unsynced.get_or_insert(Unsynced { bytes: 0, sync_at: None, room: 0 });
+            unsynced.sync_at = Some(Now::ZERO);
+        }
         taken.map(drop)
     }
 
@@ -70,8 +83,7 @@ impl PagesIn {
 
     /// A node is told that nothing is kept for it now: it asks again later.
     pub fn refuse(&mut self, node: u16, id: u64) {
-        let copied =
-            Copied { id, stores: BTreeMap::new(), is_asked: true, is_refused: true, is_unsynced: false };
+        let copied = Copied { id, stores: BTreeMap::new(), is_asked: true, is_refused: true, unsynced: None };
         self.of.insert(node, copied);
     }
 
@@ -89,25 +101,31 @@ impl PagesIn {
     pub fn turn(&mut self, now: Now, wires: &mut dyn Sends) -> io::Result<bool> {
         let mut moved = false;
         let mut trouble = Ok(());
-        let is_due = now >= self.sync_at;
         for (node, copied) in &mut self.of {
             if copied.is_asked {
                 trouble = trouble.and(copied.tell(*node, wires));
                 moved = true;
-            } else if copied.is_unsynced && is_due {
+            } else if copied.unsynced.as_mut().is_some_and(|unsynced| unsynced.is_due(now)) {
                 trouble = trouble.and(copied.sync(*node, wires));
                 moved = true;
             }
-        }
-        if moved {
-            self.sync_at = now.plus_us(SYNC_US);
         }
         trouble.map(|()| moved)
     }
 
     pub fn next_due(&self) -> Option<Now> {
-        let waits = |copied: &Copied| copied.is_asked || copied.is_unsynced;
-        self.of.values().any(waits).then_some(self.sync_at)
+        let due = |copied: &Copied| match copied.is_asked {
+            true => Some(Now::ZERO),
+            false => copied.unsynced.as_ref().and_then(|unsynced| unsynced.sync_at),
+        };
+        self.of.values().filter_map(due).min()
+    }
+}
+
+impl Unsynced {
+    fn is_due(&mut self, now: Now) -> bool {
+        let sync_at = *self.sync_at.get_or_insert(now.plus_us(SYNC_US));
+        now >= sync_at || self.bytes >= SYNC_BYTES
     }
 }
 
@@ -129,8 +147,16 @@ fn open(
 impl Copied {
     fn take(&mut self, store: StoreName, piece: &SegmentPiece<'_>, reserve_bytes: u64) -> io::Result<bool> {
         let Some(copy) = self.stores.get_mut(&store) else { return Ok(false) };
-        let (free, total) = copy.free_bytes()?;
-        if free < free_bytes_min(total).max(reserve_bytes) + piece.bytes.len() as u64 {
+        let unsynced = match &mut self.unsynced {
+            Some(unsynced) => unsynced,
+            none => {
+                let (free, total) = copy.free_bytes()?;
+                let room = free.saturating_sub(free_bytes_min(total).max(reserve_bytes));
+                none.insert(Unsynced { bytes: 0, sync_at: None, room })
+            }
+        };
+        unsynced.bytes += piece.bytes.len() as u64;
+        if unsynced.bytes > unsynced.room {
             return Err(io::ErrorKind::StorageFull.into());
         }
         copy.put(piece)
@@ -161,7 +187,7 @@ impl Copied {
     }
 
     fn sync(&mut self, node: u16, wires: &mut dyn Sends) -> io::Result<()> {
-        self.is_unsynced = false;
+        self.unsynced = None;
         let (mut held, mut trouble) = (Vec::new(), Ok(()));
         for (name, copy) in &mut self.stores {
             match copy.sync() {

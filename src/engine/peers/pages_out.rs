@@ -69,7 +69,7 @@ struct Talk {
 }
 
 /// The stores are looked at this often, and less often where nothing is new.
-const LOOK_US: u64 = 200_000;
+const LOOK_US: u64 = 500_000;
 const LOOK_US_MAX: u64 = 2_000_000;
 /// The same, for each segment that there is.
 const LOOK_US_PER_SEGMENT: u64 = 20;
