@@ -1,6 +1,6 @@
 use super::Sends;
 use super::index_asks::IndexAsks;
-use super::url_post::UrlPost;
+use super::url_post::{PostStanding, UrlPost};
 use crate::base::Now;
 use crate::engine::inspect::peer_words::{PeerAsk, PeerTold, Standing};
 use crate::engine::inspect::questions::Reply;
@@ -166,8 +166,9 @@ impl Rounds {
         };
         self.looking = None;
         let Some(standing) = standing else { return };
+        let urls = post.standing(standing.ledger_end);
         for (node, round) in std::mem::take(&mut self.waiting) {
-            let status = self.of_here(round, received, &standing, post, here);
+            let status = self.of_here(round, received, &standing, urls, here);
             match node == self.node {
                 true => self.status(node, status),
                 false => wires.send(node, &PeerWord::Status(status)),
@@ -180,11 +181,10 @@ impl Rounds {
         round: u64,
         received: u64,
         standing: &Standing,
-        post: &UrlPost,
+        urls: PostStanding,
         here: NodeStanding,
     ) -> Status {
-        let Standing { stats, ledger_end, epoch } = standing;
-        let urls = post.standing(*ledger_end);
+        let Standing { stats, epoch, .. } = standing;
         let state = match here.is_standing {
             false if here.epoch == 0 => NodeState::Joining,
             false => NodeState::Fenced,
