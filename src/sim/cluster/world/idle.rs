@@ -1,6 +1,8 @@
 use super::ClusterWorld;
+use crate::base::Now;
 use crate::sim::cluster::node::{KEEPER, LINKS, PEERS};
 use crate::sim::cluster::plan::ClusterPlan;
+use std::cell::Cell;
 
 /// What the nodes of a cluster cost that have nothing to do, all of them together.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,7 +18,7 @@ pub struct IdleReport {
     /// Writes to links, each with one message or more, and their bytes.
     pub writes: u64,
     pub bytes: u64,
-    /// When the last of them was there and all said that all is done.
+    /// When the last of them was there, nothing changed any more and all said that all is done.
     pub ready_after_s: u64,
 }
 
@@ -29,6 +31,9 @@ pub struct Meter {
     spent: IdleReport,
 }
 
+/// Once there are voters each node joins anew, with its beats: nothing has changed in the table for so long.
+const SETTLED_US: u64 = 60_000_000;
+
 /// Turns of nobody, by which it is known what a look at the clock costs.
 const EMPTY_TURNS: u32 = 10_000;
 
@@ -36,7 +41,14 @@ const EMPTY_TURNS: u32 = 10_000;
 /// thread.
 pub fn run_idle(nodes: usize, seconds: u64, cpu_us: fn() -> f64) -> IdleReport {
     let mut world = ClusterWorld::new(ClusterPlan::idle(nodes));
-    world.run(|world, now| world.is_over(now));
+    let table = Cell::new((0, Now::ZERO));
+    world.run(|world, now| {
+        let epoch = world.tables.latest().map_or(0, |view| view.epoch);
+        if epoch != table.get().0 {
+            table.set((epoch, now));
+        }
+        now.since_us(table.get().1) >= SETTLED_US && world.is_over(now)
+    });
     let (from, before) = (world.net.borrow().now(), world.net.borrow().carried());
     world.meter = Some(Meter::new(cpu_us));
     let until = from.plus_us(1_000_000 * seconds);
