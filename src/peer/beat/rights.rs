@@ -232,7 +232,9 @@ impl Rights {
     }
 
     fn settle(&mut self) {
-        for change in self.writer.take_finished() {
+        let finished = self.writer.take_finished();
+        let is_over = !finished.is_empty();
+        for change in finished {
             if let TableChange::Give { partitions, from, .. } | TableChange::Keep { partitions, owner: from } =
                 change
                 && from == self.me.number
@@ -241,6 +243,12 @@ impl Rights {
                     self.stopped.remove(&partition);
                 }
             }
+        }
+        if is_over {
+            // A gift that was wanted while its partitions were being taken back: they are asked for again.
+            let (generation, stopped) = (self.holder.generation(), &self.stopped);
+            let is_gift = |change: &TableChange| matches!(change, TableChange::Give { .. });
+            self.writer.forget(|change| is_gift(change) && !still_wanted(change, generation, stopped));
         }
     }
 }

@@ -181,4 +181,14 @@ fn what_was_offered_is_asked_for_again_in_a_later_epoch_only() {
     assert!(others.iter().all(|&partition| !rights.owns(partition)));
     rights.answered(Register::Table, &Outcome::Swapped, at(8), &mut rng);
     assert!(others.iter().all(|&partition| rights.owns(partition)));
+    // What is wanted back is not given by a word that came after that.
+    let of_table = |wishes: Vec<crate::peer::beat::Wish>| {
+        wishes.into_iter().find(|wish| wish.register == Register::Table)
+    };
+    assert!(rights.give(others.clone(), 3) && rights.keep(others.clone()));
+    assert!(of_table(rights.tick(at(9), 0)).is_some());
+    assert!(rights.give(others.clone(), 3), "they are stopped still");
+    rights.answered(Register::Table, &Outcome::Swapped, at(10), &mut rng);
+    assert!(others.iter().all(|&partition| rights.owns(partition)));
+    assert!(of_table(rights.tick(at(11), 0)).is_none());
 }

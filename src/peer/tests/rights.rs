@@ -353,7 +353,10 @@ impl World {
                 if !some.is_empty() && to != at as u16 + 1 {
                     self.members[at].rights.give(some.clone(), to);
                     if self.rng.chance(300) {
-                        self.members[at].rights.keep(some);
+                        self.members[at].rights.keep(some.clone());
+                        if self.rng.chance(500) {
+                            self.members[at].rights.give(some, to);
+                        }
                     }
                     self.judge(at);
                 }

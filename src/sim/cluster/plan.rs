@@ -121,6 +121,7 @@ impl ClusterPlan {
         url_server.req_host_per_sec = Rate([1.0, 3.0, 50.0][rng.below(3) as usize]);
         // Each request has its answer.
         (config.spider.timeout_req, config.spider.timeout_read) = (Millis(90_000), Millis(60_000));
+        config.spider.timeout_first_byte = Millis(60_000);
         config.spider.timeout_connect = Millis(20_000);
         config.store.segment_bytes = Bytes(256 << 10);
         config.store.commit_ms = Millis(5 + rng.below(200));
