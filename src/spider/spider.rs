@@ -16,7 +16,7 @@ use crate::proto::url::{CrawlUrl, Scheme};
 use std::net::SocketAddr;
 
 /// A fetch that nobody looked at for this long after it was due was not late by its server's doing.
-const STALLED_US: u64 = 250_000;
+const STALLED_US: u64 = 1_000_000;
 
 /// What the spider wants done, or reports.
 #[derive(Debug)]

@@ -304,8 +304,8 @@ fn a_deadline_that_nobody_looked_at_is_no_fault_of_the_server() {
         assert_eq!(asks, [NetAsk::Close { conn }]);
         (finished[0].result, finished[0].retry)
     };
-    assert_eq!(ended(30_100_000), (ResultCode::ReadTimeout, None));
-    assert_eq!(ended(30_300_000), (ResultCode::ReadTimeout, Some(Retry::Stalled)));
+    assert_eq!(ended(30_900_000), (ResultCode::ReadTimeout, None));
+    assert_eq!(ended(31_100_000), (ResultCode::ReadTimeout, Some(Retry::Stalled)));
     assert_eq!(ended(99_000_000), (ResultCode::TotalTimeout, Some(Retry::Stalled)));
 }
 

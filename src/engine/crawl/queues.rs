@@ -275,15 +275,12 @@ impl Queues {
             Some(Retry::StaleConnection | Retry::Stopped | Retry::NoWay) => {
                 self.url_server.put_back(fetched.trans, now)
             }
-            Some(Retry::Stalled) => {
-                self.log_again(fetched, out, now);
-                self.url_server.put_back(fetched.trans, now);
-            }
             Some(Retry::NoSocket) => {
                 self.url_server.put_back(fetched.trans, now);
                 self.tell_no_socket(out, now);
             }
-            Some(Retry::NewRequest) => {
+            // The host may have been busy with it all the time: its pause is that of an answer.
+            Some(Retry::NewRequest | Retry::Stalled) => {
                 self.log_again(fetched, out, now);
                 self.url_server.ask_again(fetched.trans, &report, now);
             }
@@ -315,7 +312,7 @@ impl Queues {
         Span { sent: self.url_server.asked_at(fetched.trans).unwrap_or(fetched.started), ended: now }
     }
 
-    /// Logs a request whose answer was that it is to be made differently.
+    /// Logs a request that is made again: its answer was that it is to be made differently, or nobody looked when it was due.
     fn log_again(&self, fetched: &Fetched, out: &mut Out, now: Now) {
         let span = self.span(fetched, now);
         match self.url_server.doc_id(fetched.trans) {

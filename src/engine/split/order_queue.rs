@@ -126,14 +126,15 @@ impl WorkSource for OrderQueue {
         let is_out = !fetched.result.is_unconnected();
         let unknown = if is_out { now } else { fetched.started };
         let span = Span { sent: sent.unwrap_or(unknown), ended: now };
-        let Some(again) = fetched.retry else {
-            return Ended::Store(EndedOrder::Fetched { doc_id, fetched, span });
-        };
-        match again {
-            Retry::StaleConnection | Retry::NoSocket | Retry::NoWay | Retry::TooLate => {}
-            Retry::NewRequest | Retry::Stalled => out.log.order(doc_id, &fetched, span),
+        match fetched.retry {
+            // What stood still is its URL server's to judge, which knows the host's pauses.
+            None | Some(Retry::Stalled) => {
+                return Ended::Store(EndedOrder::Fetched { doc_id, fetched, span });
+            }
+            Some(Retry::StaleConnection | Retry::NoSocket | Retry::NoWay | Retry::TooLate) => {}
+            Some(Retry::NewRequest) => out.log.order(doc_id, &fetched, span),
             // Nobody is told: its URL server sends it elsewhere, as it does what waits here.
-            Retry::Stopped => return Ended::Over(fetched.bytes),
+            Some(Retry::Stopped) => return Ended::Over(fetched.bytes),
         }
         let Fetched { trans, url, addr, bytes, .. } = *fetched;
         let order = SpiderOrder { trans, doc_id, task: SpiderTask::Fetch { url, ip: addr.ip() } };
