@@ -23,16 +23,18 @@ impl SlotTimers {
         }
     }
 
-    /// Appends the slots whose timers have fired.
-    pub fn fire(&mut self, now: Now, fired: &mut Vec<u32>) {
-        let armed = &mut self.armed;
+    /// Appends the slots whose timers have fired. Returns how late the first of them is: somebody was to call this then.
+    pub fn fire(&mut self, now: Now, fired: &mut Vec<u32>) -> u64 {
+        let (armed, mut late_us) = (&mut self.armed, 0);
         self.wheel.advance(now, |slot| {
             let at = &mut armed[slot as usize];
             if *at <= now {
+                late_us = late_us.max(now.since_us(*at));
                 *at = Now::NEVER;
             }
             fired.push(slot);
         });
+        late_us
     }
 
     pub fn next_due(&self) -> Option<Now> {

@@ -15,7 +15,7 @@ use crate::proto::tls::{CertFault, TlsClient};
 use crate::proto::url::{CrawlUrl, Scheme};
 use std::net::SocketAddr;
 
-/// A fetch that nobody looked at for this long after it was due was not late by its server's doing.
+/// After a timer that fires so late nobody can say of a fetch that it is late by its server's doing.
 const STALLED_US: u64 = 1_000_000;
 
 /// What the spider wants done, or reports.
@@ -295,10 +295,10 @@ impl Spider {
     /// Deadlines and WORKING.
     pub fn tick(&mut self, now: Now, out: &mut Vec<Action>) {
         let mut fired = std::mem::take(&mut self.fired);
-        self.timers.fire(now, &mut fired);
+        let is_stalled = self.timers.fire(now, &mut fired) > STALLED_US;
         for slot in fired.drain(..) {
             if let Some(key) = self.fetches.key_at(slot as usize) {
-                self.check_deadlines(key, now, out);
+                self.check_deadlines(key, is_stalled, now, out);
             }
         }
         self.fired = fired;
@@ -327,15 +327,12 @@ impl Spider {
     }
 
     /// The timer of this fetch's slot has fired.
-    fn check_deadlines(&mut self, key: Key, now: Now, out: &mut Vec<Action>) {
+    fn check_deadlines(&mut self, key: Key, is_stalled: bool, now: Now, out: &mut Vec<Action>) {
         let open = self.fetches.get_mut(key).expect("the caller found it");
-        let late_us = now.since_us(open.due(&self.config));
         match open.overdue(&self.config, now) {
             Err(result) => {
                 self.finish(key, result, now, out);
-                if late_us > STALLED_US
-                    && let Some(Action::Finished(fetched)) = out.last_mut()
-                {
+                if is_stalled && let Some(Action::Finished(fetched)) = out.last_mut() {
                     fetched.retry = Some(Retry::Stalled);
                 }
                 return;
