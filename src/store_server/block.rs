@@ -216,7 +216,7 @@ fn place(segment: u64, name: BaseName) -> usize {
 }
 
 fn block_of<'a>(record: &Record, bytes: &'a [u8]) -> Option<&'a [u8]> {
-    let start = HEADER_BYTES + record.url.len() + record.new_url.as_ref().map_or(0, String::len);
+    let start = HEADER_BYTES + record.names_len();
     bytes.get(start..start + record.block_len as usize)
 }
 
@@ -228,8 +228,7 @@ fn base_of(block: &[u8]) -> Option<(BaseName, &[u8])> {
 }
 
 fn plain_of(record: &Record, block: &[u8], base: Option<&[u8]>) -> Option<Vec<u8>> {
-    let document_len = if record.is_reference { 0 } else { record.document_len as usize };
-    let plain_len = record.head_len as usize + document_len;
+    let plain_len = record.plain_len();
     // Room is made for the promised length at once, so it must be one that the block can hold.
     let is_possible = plain_len / LZ4_RATIO_MAX <= block.len();
     let plain = match (record.codec, base) {

@@ -97,7 +97,7 @@ pub(super) const DOCUMENT_LEN: usize = 84;
 pub(super) const BLOCK_LEN: usize = 88;
 pub(super) const FLAGS: usize = 92;
 pub(super) const DIGEST: usize = 96;
-pub(super) const HEADER_BYTES: usize = 112;
+pub(crate) const HEADER_BYTES: usize = 112;
 
 pub(super) const CODEC_PLAIN: u8 = 0;
 pub(super) const CODEC_LZ4: u8 = 1;

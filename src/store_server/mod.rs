@@ -92,6 +92,7 @@ pub(crate) use record::{Document, Record};
 
 pub(crate) use data_dir::HeldDirectory;
 pub(crate) use keeper::{Keeper, KeeperError, Medium, Sealed, StoreRules, free_bytes_min};
+pub(crate) use layout::HEADER_BYTES as RECORD_HEADER_BYTES;
 pub(crate) use maintenance::{Maintenance, MaintenanceError};
 pub(crate) use policy::{Compress, Dedup, History};
 pub(crate) use record::NewRecord;

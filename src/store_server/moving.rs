@@ -20,8 +20,7 @@ impl Moving {
 
     /// Bytes behind the header that a record which does not stand alone takes at most, padding aside.
     pub fn bytes_max(record: &Record) -> usize {
-        let names = record.url.len() + record.new_url.as_ref().map_or(0, String::len);
-        names + BlockWriter::room_for(plain_len(record))
+        record.names_len() + BlockWriter::room_for(record.plain_len())
     }
 
     /// The bytes of a record of segment `from` as it will be at `offset` of the other; `None` if its document cannot be read any
@@ -48,8 +47,4 @@ impl Moving {
         self.blocks.wrote(of, &self.moved, offset, &plain);
         Ok(Some(&self.moved))
     }
-}
-
-fn plain_len(record: &Record) -> usize {
-    record.head_len as usize + record.document_len as usize
 }

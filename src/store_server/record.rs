@@ -144,6 +144,17 @@ impl Record {
         is_unchanged(self.result as u8, self.flags)
     }
 
+    /// Bytes of its URLs, between its header and its block.
+    pub(super) fn names_len(&self) -> usize {
+        self.url.len() + self.new_url.as_ref().map_or(0, String::len)
+    }
+
+    /// Bytes that its block unpacks to.
+    pub(super) fn plain_len(&self) -> usize {
+        let document_len = if self.is_reference { 0 } else { self.document_len as usize };
+        self.head_len as usize + document_len
+    }
+
     /// Has a document in its own block.
     pub fn has_document(&self) -> bool {
         !self.is_reference && !self.is_unchanged()
@@ -236,10 +247,10 @@ pub(super) fn with_block(
     segment: u64,
     (codec, block): (u8, &[u8]),
 ) -> Vec<u8> {
-    let names = record.url.len() + record.new_url.as_ref().map_or(0, String::len);
-    let used = HEADER_BYTES + names + block.len();
+    let block_at = HEADER_BYTES + record.names_len();
+    let used = block_at + block.len();
     let mut out = Vec::with_capacity(aligned(used));
-    out.extend_from_slice(&bytes[..HEADER_BYTES + names]);
+    out.extend_from_slice(&bytes[..block_at]);
     out.extend_from_slice(block);
     let payload_crc = crc32c::crc32c(&out[HEADER_BYTES..]);
     out.resize(aligned(used), 0);

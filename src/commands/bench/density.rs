@@ -2,11 +2,11 @@ use super::cpu::thread_us;
 use super::record::RecordArgs;
 use super::rounds::median;
 use super::stage::Stage;
+use super::store_work::{HEAD, page_record};
 use crate::base::Rng;
 use crate::commands::shared::{Failure, on_cores};
-use crate::proto::record::{HttpCode, ResultCode};
 use crate::store_server::{
-    AppendError, Compress, DataDir, Keeper, Maintenance, Medium, NewRecord, Reader, RetentionRules,
+    AppendError, Compress, DataDir, Keeper, Maintenance, Medium, RECORD_HEADER_BYTES, Reader, RetentionRules,
     ShardStore, StoreRules,
 };
 use clap::{Args, ValueEnum};
@@ -119,9 +119,6 @@ const GZIP_LEVEL: u32 = 6;
 const SEGMENT_BYTES: u64 = 32 << 20;
 /// Some milliseconds of either.
 const TURN_PAGES: usize = 64;
-const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Sun, 15 Nov 2026 05:10:27 GMT\r\nContent-Type: text/html\r\nContent-Length: 16640\r\nConnection: keep-alive\r\n\r\n";
-/// Of a record beside its block: its header.
-const FACTS: usize = 112;
 
 impl DensityArgs {
     pub fn run(self) -> Result<(), Failure> {
@@ -261,12 +258,13 @@ impl Written {
         for page in pages {
             loop {
                 let begun = thread_us();
-                let appended = self.store.append(&page.record());
+                let appended = self.store.append(&page_record(1, &page.url, &page.bytes));
                 self.cost.append_us += thread_us() - begun;
                 match appended {
                     Ok(appended) => {
                         self.cost.record_bytes += appended.bytes as u64;
-                        self.cost.block_bytes += (appended.bytes - FACTS - page.url.len()) as u64;
+                        let names_and_facts = RECORD_HEADER_BYTES + page.url.len();
+                        self.cost.block_bytes += (appended.bytes - names_and_facts) as u64;
                         break;
                     }
                     Err(AppendError::NoSegment) => self.keep()?,
@@ -292,27 +290,6 @@ impl Written {
         self.cost.append_us /= pages as f64;
         self.cost.keeper_us /= pages as f64;
         Ok(self.cost)
-    }
-}
-
-impl Page {
-    fn record(&self) -> NewRecord<'_> {
-        NewRecord {
-            doc_id: 1,
-            url: &self.url,
-            new_url: None,
-            success: true,
-            result: ResultCode::Ok,
-            http_code: HttpCode::of(200),
-            status: 200,
-            flags: 0,
-            took_ms: 12,
-            fetched_unix_ms: 1_794_744_000_000,
-            ip: std::net::Ipv4Addr::LOCALHOST.into(),
-            port: 80,
-            bytes: &self.bytes,
-            head_len: HEAD.len(),
-        }
     }
 }
 

@@ -92,7 +92,8 @@ const WARCIO_PAGES: usize = 2_000;
 const WARCIO_SCRIPT: &str = include_str!("warcio_writer.py");
 /// Some milliseconds of either.
 const TURN_PAGES: usize = 128;
-const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Sun, 15 Nov 2026 05:10:27 GMT\r\nContent-Type: text/html\r\nContent-Length: 10000\r\nConnection: keep-alive\r\n\r\n";
+/// What every page begins with.
+pub(super) const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Sun, 15 Nov 2026 05:10:27 GMT\r\nContent-Type: text/html\r\nContent-Length: 10000\r\nConnection: keep-alive\r\n\r\n";
 
 /// CPU of a page, in one round.
 #[derive(Default)]
@@ -342,16 +343,11 @@ fn open(path: &Path, segment_bytes: u64) -> Result<(Keeper, ShardStore), Failure
     Ok((keeper, store))
 }
 
-/// Appends a page; without a segment, `between` sees to it or waits.
-fn append(
-    store: &mut ShardStore,
-    index: usize,
-    page: &[u8],
-    mut between: impl FnMut() -> Result<(), Failure>,
-) -> Result<usize, Failure> {
-    let record = NewRecord {
-        doc_id: index as u32,
-        url: &url_of(index),
+/// A page with [`HEAD`], as it is stored.
+pub(super) fn page_record<'a>(doc_id: u32, url: &'a str, page: &'a [u8]) -> NewRecord<'a> {
+    NewRecord {
+        doc_id,
+        url,
         new_url: None,
         success: true,
         result: ResultCode::Ok,
@@ -364,7 +360,18 @@ fn append(
         port: 80,
         bytes: page,
         head_len: HEAD.len(),
-    };
+    }
+}
+
+/// Appends a page; without a segment, `between` sees to it or waits.
+fn append(
+    store: &mut ShardStore,
+    index: usize,
+    page: &[u8],
+    mut between: impl FnMut() -> Result<(), Failure>,
+) -> Result<usize, Failure> {
+    let url = url_of(index);
+    let record = page_record(index as u32, &url, page);
     for _ in 0..APPEND_TRIES {
         match store.append(&record) {
             Ok(appended) => return Ok(appended.bytes),
