@@ -66,8 +66,8 @@ impl LinkBase {
         self.resolve_by_the_book(link, out).map_err(LinkError::Url)
     }
 
-    /// The short path: `/abs/path?x=1`, `rel/path.html`, `http://host/path` made of plain bytes only. False when
-    /// the link is out of the ordinary; what is in `out` then means nothing.
+    /// The short path: `/abs/path?x=1`, `rel/path.html`, `../rel/path.html`, `http://host/path` made of plain bytes only.
+    /// False when the link is out of the ordinary; what is in `out` then means nothing.
     fn resolve_plain(&self, link: &[u8], out: &mut String) -> bool {
         let path = match link[0] {
             b'/' => {
@@ -94,6 +94,15 @@ impl LinkBase {
                 push_ascii(out, link);
                 return true;
             }
+            b'.' => {
+                let (directory, rest) = self.steps_up(link);
+                // A slash here would be an empty segment.
+                if rest.first() == Some(&b'/') {
+                    return false;
+                }
+                out.push_str(directory);
+                rest
+            }
             b if PLAIN[usize::from(b)] => {
                 out.push_str(&self.url.as_str()[..self.directory_end]);
                 link
@@ -105,6 +114,23 @@ impl LinkBase {
         }
         push_ascii(out, path);
         true
+    }
+
+    /// The directory that the dot segments at the start of a link lead to, and the rest of the link. Above the top is the top.
+    fn steps_up<'l>(&self, link: &'l [u8]) -> (&str, &'l [u8]) {
+        let top = self.url.origin().len() + 1;
+        let (mut directory, mut rest) = (&self.url.as_str()[..self.directory_end], link);
+        loop {
+            if let Some(behind) = rest.strip_prefix(b"../") {
+                let above = memchr::memrchr(b'/', &directory.as_bytes()[..directory.len() - 1]);
+                directory = &directory[..above.map_or(top, |slash| slash + 1).max(top)];
+                rest = behind;
+            } else if let Some(behind) = rest.strip_prefix(b"./") {
+                rest = behind;
+            } else {
+                return (directory, rest);
+            }
+        }
     }
 
     fn resolve_by_the_book(&self, link: &[u8], out: &mut String) -> Result<(), UrlError> {
@@ -245,14 +271,32 @@ mod tests {
     #[test]
     fn the_short_path_is_taken_for_plain_links() {
         let base = LinkBase::new(&CrawlUrl::parse("http://h.test/a/").unwrap());
-        for link in
-            ["/p/3.html", "3.html", "http://h.test/p/3.html?a=b&c=d", "/p/3.html?x=1", "http://o.test/a.b"]
-        {
+        for link in [
+            "/p/3.html",
+            "3.html",
+            "http://h.test/p/3.html?a=b&c=d",
+            "/p/3.html?x=1",
+            "http://o.test/a.b",
+            "../3.html",
+            ".././../../b/c.html?x",
+            "./",
+        ] {
             assert!(base.resolve_plain(link.as_bytes(), &mut String::new()), "{link}");
         }
-        for link in
-            ["/a/./b", "//x/y", "/%41", "http://xn--a.test/", "http://1.2/", "http://h", "a b", "a:b", "/a'b"]
-        {
+        for link in [
+            "/a/./b",
+            "b/../c",
+            "..",
+            "..//b",
+            "//x/y",
+            "/%41",
+            "http://xn--a.test/",
+            "http://1.2/",
+            "http://h",
+            "a b",
+            "a:b",
+            "/a'b",
+        ] {
             assert!(!base.resolve_plain(link.as_bytes(), &mut String::new()), "{link}");
         }
     }
@@ -281,8 +325,8 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4_000))]
         #[test]
         fn every_link_resolves_as_the_standard_says(
-            base in "http://[a-z]{1,3}(\\.test)?(:8[0-9])?/([a-z.]{0,3}/){0,2}[a-z.]{0,3}(\\?[a-z=./]{0,4})?",
-            link in "(http:|https:|/|//|\\?|)([a-z0-9A-Z./:?#%=&@\\\\ ~+,;_-]|%[2-7][0-9a-fA-F]|%[eE]9){0,14}",
+            base in "http://[a-z]{1,3}(\\.test)?(:8[0-9])?/([a-z.]{0,3}/){0,3}[a-z.]{0,3}(\\?[a-z=./]{0,4})?",
+            link in "(http:|https:|/|//|\\?|(\\.\\./|\\./){1,3}|)([a-z0-9A-Z./:?#%=&@\\\\ ~+,;_-]|%[2-7][0-9a-fA-F]|%[eE]9){0,14}",
         ) {
             let mut url = url::Url::parse(&base).unwrap();
             url.set_fragment(None);
