@@ -1,6 +1,7 @@
 use super::cluster::ClusterBenchArgs;
 use super::crawl::CrawlBenchArgs;
 use super::density::DensityArgs;
+use super::diff::DiffArgs;
 use super::extract::ExtractBenchArgs;
 use super::feeds::FeedsBenchArgs;
 use super::idle::IdleBenchArgs;
@@ -45,6 +46,7 @@ enum BenchWhat {
     Long(LongArgs),
     Store(StoreBenchArgs),
     Density(DensityArgs),
+    Diff(DiffArgs),
     Stories(StoriesBenchArgs),
     Master(MasterBenchArgs),
     Extract(ExtractBenchArgs),
@@ -67,6 +69,7 @@ impl BenchArgs {
             Some(BenchWhat::Long(long)) => long.run(),
             Some(BenchWhat::Store(store)) => store.run(),
             Some(BenchWhat::Density(density)) => density.run(),
+            Some(BenchWhat::Diff(diff)) => diff.run(),
             Some(BenchWhat::Stories(stories)) => stories.run(),
             Some(BenchWhat::Master(master)) => master.run(),
             Some(BenchWhat::Extract(extract)) => extract.run(),

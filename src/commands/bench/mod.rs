@@ -17,6 +17,7 @@ mod cpu;
 mod crawl;
 mod crawl_process;
 mod density;
+mod diff;
 mod extract;
 mod extract_pages;
 mod farm_process;
