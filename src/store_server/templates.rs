@@ -59,7 +59,8 @@ struct Root {
 /// Pages that are compressed in both ways.
 #[derive(Clone, Default)]
 struct Trial {
-    left: u8,
+    is_on: bool,
+    pages: usize,
     /// What they took, in hundredths of what they take by themselves.
     hundredths: usize,
 }
@@ -91,11 +92,11 @@ const USES_MAX: u8 = 16;
 /// A shorter page has no frame to speak of, and a longer one has it out of reach for the most part.
 const PAGE_BYTES: RangeInclusive<usize> = 1 << 10..=128 << 10;
 /// Pages of a host that are compressed in both ways, with its first root and every so many.
-const TRIALS: u8 = 3;
+const TRIALS: usize = 3;
 const ROOTS_PER_TRIAL: u8 = 4;
-/// They must take no more than so many hundredths of what they take by themselves, or the host rests for so many pages: four times
-/// as many each time that it is in vain again.
-const HUNDREDTHS_MAX: usize = 70;
+/// So many of them must take no more than so many hundredths, together, of what one takes by itself, or the host rests for so many
+/// pages: four times as many each time that it is in vain again. One alone may be unlike the root by chance.
+const HUNDREDTHS_MAX: [usize; TRIALS] = [78, 148, 210];
 const RESTS: u32 = 64;
 const RESTS_MAX: u32 = 16_384;
 /// Places of roots, and of the last pages of folders.
@@ -140,7 +141,7 @@ impl Templates {
             (0, None)
         };
         self.page = Some(Page { root, recent, folder, is_root: depth == 0, depth });
-        let is_trial = known.trial.left > 0;
+        let is_trial = known.trial.is_on;
         base.map(|base| Against { name: base.name, bytes: &base.bytes, is_trial })
     }
 
@@ -212,7 +213,7 @@ impl Root {
     /// Another page is the root from now on.
     fn begins(&mut self) {
         if self.roots.is_multiple_of(ROOTS_PER_TRIAL) {
-            self.trial = Trial { left: TRIALS, ..Trial::default() };
+            self.trial = Trial { is_on: true, ..Trial::default() };
         }
         (self.uses, self.roots) = (0, (self.roots + 1) % ROOTS_PER_TRIAL);
     }
@@ -225,11 +226,14 @@ impl Root {
 }
 
 impl Trial {
-    /// Whether it has paid, once it is over.
+    /// Whether it has paid, once it is over. It is over as soon as it is in vain.
     fn note(&mut self, alone: usize, based: usize) -> Option<bool> {
-        self.left = self.left.saturating_sub(1);
         self.hundredths += 100 * based / alone.max(1);
-        (self.left == 0).then_some(self.hundredths <= HUNDREDTHS_MAX * usize::from(TRIALS))
+        let hundredths_max = HUNDREDTHS_MAX.get(self.pages).copied().unwrap_or(0);
+        self.pages += 1;
+        let has_paid = self.hundredths <= hundredths_max;
+        self.is_on = has_paid && self.pages < TRIALS;
+        (!self.is_on).then_some(has_paid)
     }
 }
 
@@ -307,12 +311,17 @@ mod tests {
     #[test]
     fn a_host_that_does_not_gain_is_left_alone_for_longer_and_longer() {
         let mut templates = Templates::new();
-        let is_tried = |n: &u64| wrote(&mut templates, &format!("http://h/{n}"), 8 * n, 760).is_some();
-        let tried: Vec<u64> = (1..=1_400).filter(is_tried).collect();
-        let rests = [64, 64 + 256, 64 + 256 + 1_024];
-        let after = |trial: u64, rests: u64| (3..6).map(move |n| n + 4 * trial + rests);
-        let expected = after(0, 0).chain((1..4).zip(rests).flat_map(|(trial, rests)| after(trial, rests)));
-        assert_eq!(tried, expected.collect::<Vec<u64>>());
+        // The fewer pages were tried, the less they must have gained.
+        for (based, pages) in [(790, 1), (760, 2), (720, 3)] {
+            let mut templates = Templates::new();
+            let is_tried = |n: &u64| wrote(&mut templates, &format!("http://h/{n}"), 8 * n, based).is_some();
+            let tried: Vec<u64> = (1..=1_400).filter(is_tried).collect();
+            let rests = [64, 64 + 256, 64 + 256 + 1_024];
+            let after = |trial: u64, rests: u64| (3..3 + pages).map(move |n| n + (pages + 1) * trial + rests);
+            let expected =
+                after(0, 0).chain((1..4).zip(rests).flat_map(|(trial, rests)| after(trial, rests)));
+            assert_eq!(tried, expected.collect::<Vec<u64>>(), "{based}");
+        }
         // What counts is what pages gain together.
         let mut templates = Templates::new();
         let is_tried = |n: &u64| {
