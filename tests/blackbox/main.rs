@@ -50,6 +50,7 @@
 //! | `feeds_parse`| what is made of a feed is told, and of anything else that it is none |
 //! | `feeds_suite`| feeds are read as feedparser reads its own suite                  |
 //! | `feeds_book` | feeds are added, imported, looked at and changed without a crawl   |
+//! | `lab`        | a bench leaves a page that a browser shows, and records that can be compared |
 //! | `figures`    | figures for a monitor are those of summary, log and store         |
 //! | `feed_polls` | a feed is asked seldom, with conditions, when it is due, and where it has moved to |
 //! | `feed_redirects` | a feed moves where it is led for good; rings fail, and what our rules refuse does not |
@@ -167,6 +168,7 @@ mod index_care;
 mod interrupts;
 mod keep_alive;
 mod kept_settings;
+mod lab;
 mod layers;
 mod let_go;
 mod linger;

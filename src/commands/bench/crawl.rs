@@ -1,9 +1,12 @@
 use super::cpu::thread_us;
 use super::crawl_process::CrawlProcess;
 use super::farm_process::FarmProcess;
+use super::lab::LabArgs;
+use super::plot::Bar;
 use super::record::RecordArgs;
 use super::rounds::{median, median_by};
 use super::site::SiteBench;
+use super::site_peer::SitePeer;
 use super::stage::{Stage, is_installed};
 use crate::commands::shared::{CrawlReport, Failure, on_cores};
 use crate::config::size;
@@ -45,11 +48,19 @@ pub(super) struct CrawlBenchArgs {
     #[arg(long, value_name = "PATH", default_value = "index.html", requires = "site")]
     start: String,
     /// Connections to the site
-    #[arg(long, value_name = "N", default_value_t = 8, requires = "site")]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..))]
     connections: u8,
+    /// Crawl a site that nginx serves beside all peers that are installed; without --site it is one of --pages pages, made up
+    #[arg(long)]
+    compare: bool,
+    /// Where the peers are that bench/peers/setup made
+    #[arg(long, value_name = "DIR", default_value = "bench/peers", requires = "compare")]
+    peers: PathBuf,
     /// Where the crawl stores; removed afterwards [default: a directory of its own under the system's temporary one]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    #[command(flatten)]
+    lab: LabArgs,
     #[command(flatten)]
     record: RecordArgs,
 }
@@ -94,11 +105,10 @@ struct WrkReport {
 
 impl CrawlBenchArgs {
     pub fn run(self) -> Result<(), Failure> {
-        if let Some(site) = &self.site {
-            let (start, connections, rounds) = (self.start.as_str(), self.connections, self.rounds);
-            let bench = SiteBench { site, start, connections, rounds, data: self.data.as_deref() };
-            return bench.run(&self.record);
+        if self.compare || self.site.is_some() {
+            return self.site_bench().run(&self.record, &self.lab);
         }
+        self.lab.check()?;
         let stage = Stage::passing(self.data.as_deref())?;
         let figures = [("--hosts", self.hosts), ("--pages", self.pages), ("--page-bytes", self.page_bytes)];
         let farm = stage.farm(&figures, if self.close { &["--close"] } else { &[] })?;
@@ -118,7 +128,31 @@ impl CrawlBenchArgs {
             crawls.push(crawl);
             wrks.extend(wrk);
         }
-        self.record.tell(&self.report(crawls, wrks, every_round), CrawlBenchReport::text)
+        let report = self.report(crawls, wrks, every_round);
+        if self.lab.is_wanted() {
+            let mut crawl = CrawlProcess::new(&stage, &farm, &farm.seeds_file, 0.0, &self.driver)?;
+            let watched = self.lab.watch(&mut crawl, &stage)?;
+            self.lab.write(&report.title(), &watched, report.bars(), "µs a page")?;
+        }
+        self.record.tell(&report, CrawlBenchReport::text)
+    }
+
+    fn site_bench(&self) -> SiteBench<'_> {
+        let (peers, missing) = match self.compare {
+            true => SitePeer::all(&self.peers, self.wrk_seconds),
+            false => SitePeer::usual(),
+        };
+        let (pages, page_bytes) = (self.pages, self.page_bytes);
+        SiteBench {
+            site: self.site.as_deref(),
+            made_up: SiteSpec { pages, page_bytes, hosts: 1, cross_links: false, ..SiteSpec::default() },
+            start: &self.start,
+            connections: self.connections,
+            rounds: self.rounds,
+            data: self.data.as_deref(),
+            peers,
+            missing,
+        }
     }
 
     fn report(
@@ -200,12 +234,25 @@ const LZ4_PAGES: u32 = 1_000;
 const LZ4_TURNS: usize = 20;
 
 impl CrawlBenchReport {
-    fn text(&self) -> String {
-        let Self { hosts, pages, page_bytes, driver, rounds, cpu_us_per_page, .. } = self;
+    fn title(&self) -> String {
+        let Self { hosts, pages, page_bytes, driver, rounds, .. } = self;
         let kept = if self.keep_alive { "kept alive" } else { "a connection a page" };
-        let mut text = format!(
-            "{hosts} hosts x {pages} pages of {page_bytes} bytes, {kept}, driver {driver}, median of {rounds} rounds\n\n"
-        );
+        format!(
+            "{hosts} hosts x {pages} pages of {page_bytes} bytes, {kept}, driver {driver}, median of {rounds} rounds"
+        )
+    }
+
+    /// What a page costs, and what parts of it cost alone.
+    fn bars(&self) -> Vec<Bar> {
+        let bar = |name: &str, value, is_ours| Bar { name: name.to_string(), value, is_ours };
+        let wrk = self.wrk.map(|wrk| bar("wrk (keeps nothing)", wrk.cpu_us_per_request, false));
+        let ours = bar("nephila, the whole crawl", self.cpu_us_per_page, true);
+        std::iter::once(ours).chain(wrk).chain([bar("lz4_flex alone", self.lz4_us_per_page, false)]).collect()
+    }
+
+    fn text(&self) -> String {
+        let cpu_us_per_page = self.cpu_us_per_page;
+        let mut text = self.title() + "\n\n";
         text += &format!("  pages/s per core  {:>9.0}\n", self.pages_per_second_per_core);
         text += &format!(
             "  CPU µs per page   {cpu_us_per_page:>9.1}   (schedule, fetch, parse, links, LZ4, store)\n"

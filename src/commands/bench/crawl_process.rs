@@ -69,11 +69,16 @@ impl<'a> CrawlProcess<'a> {
         Ok(on_cores(&[self.stage.core], || self.command.spawn())??)
     }
 
-    /// Runs it to its end. What it stored stays until the next.
-    pub fn run(&mut self) -> Result<CrawlReport, Failure> {
+    /// Starts it with nothing stored. What it says in the end can be read.
+    pub fn start_anew(&mut self) -> Result<Child, Failure> {
         let _ = std::fs::remove_dir_all(&self.data);
         self.command.stderr(Stdio::piped());
-        let output = self.start()?.wait_with_output()?;
+        self.start()
+    }
+
+    /// Runs it to its end. What it stored stays until the next.
+    pub fn run(&mut self) -> Result<CrawlReport, Failure> {
+        let output = self.start_anew()?.wait_with_output()?;
         CrawlProcess::read(&output)
     }
 

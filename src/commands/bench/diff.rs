@@ -71,7 +71,7 @@ impl DiffArgs {
         let (before, after) = (RecordedRun::read(&self.before)?, RecordedRun::read(&self.after)?);
         let difference = Difference::new(before, after);
         print(&match self.json {
-            true => serde_json::to_string_pretty(&difference)? + "\n",
+            true => serde_json::to_string(&difference)? + "\n",
             false => difference.text(),
         })
     }

@@ -8,6 +8,7 @@
 //!   rounds          by turns with the peer; medians, and the ratio within each round
 //!   cpu             CPU time of a thread, of this process, of its children
 //!   RecordArgs      the run as text, as JSON, and as a file that is kept
+//!   LabArgs         one crawl more, watched, as a page of plots
 //! ```
 
 mod args;
@@ -25,11 +26,14 @@ mod feeds;
 mod feeds_made;
 mod idle;
 mod index;
+mod lab;
 mod long;
 mod master;
 mod master_latency;
 mod master_log;
+mod nginx;
 mod parse;
+mod plot;
 mod queues;
 mod record;
 mod rounds;
@@ -39,12 +43,14 @@ mod search;
 #[cfg(feature = "search")]
 mod search_texts;
 mod site;
+mod site_peer;
 mod slow;
 mod stage;
 mod store;
 mod store_work;
 mod stories;
 mod tls;
+mod watched;
 
 pub(super) use args::BenchArgs;
 pub(super) use farm_process::FarmProcess;

@@ -23,7 +23,7 @@ struct Run<'a, R> {
 }
 
 #[derive(Serialize)]
-struct Machine {
+pub(super) struct Machine {
     cpu: String,
     cores: usize,
     kernel: String,
@@ -32,9 +32,8 @@ struct Machine {
 impl RecordArgs {
     /// Writes the run where it is to be kept, and prints it: as JSON, or as `text` has it.
     pub fn tell<R: Serialize>(&self, measured: &R, text: impl FnOnce(&R) -> String) -> Result<(), Failure> {
-        let command =
-            std::env::args().skip(1).fold("nephila".to_string(), |line, arg| format!("{line} {arg}"));
-        let json = serde_json::to_string_pretty(&Run { command, machine: Machine::new(), measured })? + "\n";
+        let run = Run { command: command_line(), machine: Machine::new(), measured };
+        let json = serde_json::to_string_pretty(&run)? + "\n";
         if let Some(path) = &self.record {
             std::fs::write(path, &json)
                 .map_err(|e| Failure::CannotRun(format!("cannot write {}: {e}", path.display())))?;
@@ -43,8 +42,17 @@ impl RecordArgs {
     }
 }
 
+/// What was typed.
+pub(super) fn command_line() -> String {
+    std::env::args().skip(1).fold("nephila".to_string(), |line, arg| format!("{line} {arg}"))
+}
+
 impl Machine {
-    fn new() -> Machine {
+    pub fn text(&self) -> String {
+        format!("{}, {} cores, Linux {}", self.cpu, self.cores, self.kernel)
+    }
+
+    pub fn new() -> Machine {
         let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let cpu = cpuinfo
             .lines()

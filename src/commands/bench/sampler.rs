@@ -57,6 +57,20 @@ pub(super) fn threads_us(pid: u32, names: &[&str]) -> u64 {
     stats.filter(is_one).filter_map(|stat| ticks_us(&stat)).sum()
 }
 
+/// The threads that a process has, by name, and the CPU time of each in microseconds. The first has the name of the program.
+pub(super) fn threads_of(pid: u32) -> Vec<(String, f64)> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let used = tasks.filter_map(|task| {
+        let name = std::fs::read_to_string(task.path().join("comm")).ok()?;
+        let times = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+        let on_core_ns: f64 = times.split_ascii_whitespace().next()?.parse().ok()?;
+        let is_first = task.file_name().to_str() == Some(pid.to_string().as_str());
+        let name = if is_first { "main" } else { name.trim_end() };
+        Some((name.to_string(), on_core_ns / 1e3))
+    });
+    used.collect()
+}
+
 /// The CPU time in a file `stat` of a process or a thread.
 pub(super) fn ticks_us(stat: &str) -> Option<u64> {
     // The name in parentheses may hold spaces and parentheses; behind it stand numbers.
@@ -76,6 +90,13 @@ mod tests {
         let sample = ProcessSample::parse(status, stat, 5).unwrap();
         let (rss_bytes, anon_bytes) = (800 << 10, 300 << 10);
         assert_eq!(sample, ProcessSample { at_us: 5, cpu_us: 420_000, rss_bytes, anon_bytes });
+    }
+
+    #[test]
+    fn threads_have_names_and_use_the_core() {
+        let threads = threads_of(std::process::id());
+        assert!(threads.iter().any(|(name, cpu_us)| name == "main" && *cpu_us > 0.0), "{threads:?}");
+        assert!(threads_of(0).is_empty());
     }
 
     #[test]
