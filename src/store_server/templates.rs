@@ -310,7 +310,6 @@ mod tests {
 
     #[test]
     fn a_host_that_does_not_gain_is_left_alone_for_longer_and_longer() {
-        let mut templates = Templates::new();
         // The fewer pages were tried, the less they must have gained.
         for (based, pages) in [(790, 1), (760, 2), (720, 3)] {
             let mut templates = Templates::new();

@@ -9,6 +9,7 @@ use super::index::IndexBenchArgs;
 use super::long::LongArgs;
 use super::master::MasterBenchArgs;
 use super::parse::ParseBenchArgs;
+use super::parts::PartsArgs;
 use super::queues::QueuesArgs;
 #[cfg(feature = "search")]
 use super::search::SearchBenchArgs;
@@ -38,6 +39,7 @@ enum BenchWhat {
     Queues(QueuesArgs),
     Index(IndexBenchArgs),
     Parse(ParseBenchArgs),
+    Parts(PartsArgs),
     Feeds(FeedsBenchArgs),
     Tls(TlsArgs),
     #[cfg(feature = "search")]
@@ -61,6 +63,7 @@ impl BenchArgs {
             Some(BenchWhat::Queues(queues)) => queues.run(),
             Some(BenchWhat::Index(index)) => index.run(),
             Some(BenchWhat::Parse(parse)) => parse.run(),
+            Some(BenchWhat::Parts(parts)) => parts.run(),
             Some(BenchWhat::Feeds(feeds)) => feeds.run(),
             Some(BenchWhat::Tls(tls)) => tls.run(),
             #[cfg(feature = "search")]

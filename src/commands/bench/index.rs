@@ -9,7 +9,8 @@ use crate::proto::http1::Validators;
 use crate::proto::job::Held;
 use crate::proto::record::ResultCode;
 use clap::Args;
-use index_workload::{LINKS_PER_PAGE, Workload};
+pub(super) use index_workload::LINKS_PER_PAGE;
+use index_workload::Workload;
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -114,15 +115,7 @@ impl IndexBenchArgs {
                 break;
             }
             pages += batches.len() as u64;
-            discovering.run(|| {
-                for some in batches.chunks(PAGES_AT_ONCE) {
-                    let links = some.iter().flat_map(|page| {
-                        let origin = Origin::link(page.number as u32 + 1, load.depth_of(2 * page.number) + 1);
-                        page.links.iter().map(move |url| Link { url, origin, via: &page.url })
-                    });
-                    index.discover_links(links, NOW_S);
-                }
-            });
+            discovering.run(|| discover_pages(&mut index, &load, &batches));
             if open_docs.len() < OPEN {
                 let found = choosing.run(|| index.candidates(2_048, &RejectList::default(), NOW_S));
                 candidates += found.len() as u64;
@@ -193,6 +186,53 @@ impl IndexBenchArgs {
             return Err(cannot(String::from_utf8_lossy(&output.stderr).trim().to_string()));
         }
         serde_json::from_slice(&output.stdout).map_err(|e| cannot(e.to_string()))
+    }
+}
+
+/// Links of pages, about to be discovered.
+pub(super) struct IndexPart {
+    index: DocIndex,
+    load: Workload,
+    batches: Vec<BenchPage>,
+}
+
+impl IndexPart {
+    /// In a directory of its own, which is emptied.
+    pub fn new(dir: &Path, pages: u64) -> Result<IndexPart, Failure> {
+        let data = dir.join("index");
+        if data.exists() {
+            std::fs::remove_dir_all(&data)?;
+        }
+        let (index, _) = DocIndex::open(&data, IndexRules::default(), NOW_S)?;
+        // Two of the links of a page are new; the first half of the pages makes the others known.
+        let mut load = Workload::new(4 * pages.max(PAGES_PER_ROUND as u64));
+        let mut batches = Vec::new();
+        while (batches.len() as u64) < 2 * pages {
+            let more = pages_of(&mut load);
+            if more.is_empty() {
+                break;
+            }
+            batches.extend(more);
+        }
+        let measured = batches.split_off(batches.len().saturating_sub(pages as usize));
+        let mut part = IndexPart { index, load, batches };
+        part.discover();
+        part.batches = measured;
+        Ok(part)
+    }
+
+    pub fn discover(&mut self) {
+        discover_pages(&mut self.index, &self.load, &self.batches);
+    }
+}
+
+fn discover_pages(index: &mut DocIndex, load: &Workload, pages: &[BenchPage]) {
+    for some in pages.chunks(PAGES_AT_ONCE) {
+        let links = some.iter().flat_map(|page| {
+            let origin = Origin::link(page.number as u32 + 1, load.depth_of(2 * page.number) + 1);
+            page.links.iter().map(move |url| Link { url, origin, via: &page.url })
+        });
+        index.discover_links(links, NOW_S);
     }
 }
 

@@ -33,6 +33,7 @@ mod master_latency;
 mod master_log;
 mod nginx;
 mod parse;
+mod parts;
 mod plot;
 mod queues;
 mod record;

@@ -55,7 +55,7 @@ const HTTPARSE_HEADERS: usize = 100;
 /// Heads as servers send them: a name behind `# `, then the head up to its blank line.
 const HEADS: &str = include_str!("heads.txt");
 
-fn heads() -> impl Iterator<Item = (&'static str, String)> {
+pub(super) fn heads() -> impl Iterator<Item = (&'static str, String)> {
     HEADS
         .split("# ")
         .filter_map(|part| part.split_once('\n'))

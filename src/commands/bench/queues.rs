@@ -148,13 +148,9 @@ fn lend_all(server: &mut UrlServer, now: Now) {
     }
 }
 
-fn measure(
-    (hosts, hosts_per_ip): (u32, u32),
-    per_host: u64,
-    decisions: u64,
-    is_lent: bool,
-) -> Result<QueuesReport, Failure> {
-    let config = UrlServerConfig {
+/// Hosts that come due a million times in every second, all together.
+fn rules(hosts: u32, hosts_per_ip: u32) -> UrlServerConfig {
+    UrlServerConfig {
         queue_count: hosts as usize,
         queue_len: 256,
         host: Niceness::from_rate(1e6 / f64::from(hosts), 1, 0.0),
@@ -166,9 +162,46 @@ fn measure(
         host_failures_max: 12,
         wall: Wall { unix_ms_at_zero: 0 },
         seed: 1,
-    };
+    }
+}
+
+/// Queues of hosts whose rules are known, each with so many URLs.
+pub(super) struct FilledQueues {
+    server: UrlServer,
+    now: Now,
+}
+
+impl FilledQueues {
+    pub fn new(hosts: u32, per_host: u64) -> FilledQueues {
+        let (mut server, mut now) = (UrlServer::new(rules(hosts, 1), Now::ZERO), Now::ZERO);
+        for number in 0..u64::from(hosts) * per_host {
+            now = Now::from_us(number);
+            server.admit(job(hosts, 1, number), now);
+            serve(&mut server, now);
+            server.take_journal();
+        }
+        FilledQueues { server, now }
+    }
+
+    /// So many decisions, or a few more: acquired, released, and the URL put in again.
+    pub fn decide(&mut self, times: u64) {
+        let mut done = 0;
+        while done < times {
+            let Some(due) = self.server.next_due() else { return };
+            self.now = self.now.max(due);
+            done += serve(&mut self.server, self.now).pages;
+        }
+    }
+}
+
+fn measure(
+    (hosts, hosts_per_ip): (u32, u32),
+    per_host: u64,
+    decisions: u64,
+    is_lent: bool,
+) -> Result<QueuesReport, Failure> {
     let resident_before = resident_bytes()?;
-    let mut server = UrlServer::new(config, Now::ZERO);
+    let mut server = UrlServer::new(rules(hosts, hosts_per_ip), Now::ZERO);
     if is_lent {
         server = server.with_loans();
         server.set_right(Now::NEVER, Now::ZERO);
@@ -180,13 +213,13 @@ fn measure(
         now = Now::from_us(number);
         server.admit(job(hosts, hosts_per_ip, number), now);
         lend_all(&mut server, now);
-        robots += serve(&mut server, now);
+        robots += serve(&mut server, now).robots;
         // What must outlive the process goes to a journal; here there is none.
         server.take_journal();
     }
     while robots < u64::from(hosts) {
         now = now.max(server.next_due().unwrap_or(now));
-        robots += serve(&mut server, now);
+        robots += serve(&mut server, now).robots;
         lend_all(&mut server, now);
     }
     let resident_hosts = resident_bytes()?;
@@ -237,8 +270,14 @@ fn measure(
     })
 }
 
-/// Serves what may be asked for now, and puts pages in again. The number of robots.txt served: there were none.
-fn serve(server: &mut UrlServer, now: Now) -> u64 {
+/// Served at once.
+struct Served {
+    robots: u64,
+    pages: u64,
+}
+
+/// Serves what may be asked for now, and puts pages in again. No host has a robots.txt.
+fn serve(server: &mut UrlServer, now: Now) -> Served {
     let mut robots = 0;
     let mut again = Vec::new();
     server.tick(now);
@@ -252,10 +291,11 @@ fn serve(server: &mut UrlServer, now: Now) -> u64 {
         server.robots(order.trans, &answer, &Report { status: 404, ..OK }, now);
         robots += 1;
     }
+    let pages = again.len() as u64;
     for job in again {
         server.admit(job, now);
     }
-    robots
+    Served { robots, pages }
 }
 
 /// What reading the clock twice costs, the median of many tries.

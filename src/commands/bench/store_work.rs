@@ -88,6 +88,8 @@ const COMMIT: Duration = Duration::from_millis(20);
 const COMMITS_FOR: Duration = Duration::from_secs(2);
 /// Ten seconds of them.
 const APPEND_TRIES: usize = 50_000;
+/// Pages that are appended by turns where a part is measured.
+const APPEND_PAGES: usize = 256;
 const WARCIO_PAGES: usize = 2_000;
 const WARCIO_SCRIPT: &str = include_str!("warcio_writer.py");
 /// Some milliseconds of either.
@@ -335,6 +337,35 @@ fn us_each(count: usize, mut work: impl FnMut() -> Result<(), Failure>) -> Resul
 }
 
 /// A store to be written.
+/// Pages about to be appended, without a keeper's thread.
+pub(super) struct AppendPart {
+    keeper: Keeper,
+    store: ShardStore,
+    pages: Vec<Vec<u8>>,
+}
+
+impl AppendPart {
+    /// In a directory of its own, which is emptied.
+    pub fn new(dir: &Path) -> Result<AppendPart, Failure> {
+        let path = dir.join("append");
+        let _ = fs::remove_dir_all(&path);
+        let (keeper, store) = open(&path, SEGMENT_BYTES)?;
+        let pages = StoreWork::new(dir, APPEND_PAGES)?.pages;
+        Ok(AppendPart { keeper, store, pages })
+    }
+
+    pub fn append(&mut self, times: u64) -> Result<(), Failure> {
+        let AppendPart { keeper, store, pages } = self;
+        for index in 0..times as usize {
+            append(store, index, &pages[index % pages.len()], || Ok(keeper.turn(1).map(drop)?))?;
+            if index % TURN_PAGES == 0 {
+                keeper.turn(1)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 fn open(path: &Path, segment_bytes: u64) -> Result<(Keeper, ShardStore), Failure> {
     let rules = StoreRules { dedup: Dedup::Url, ..StoreRules::of_size(segment_bytes) };
     let mut keeper = Keeper::new(Medium::Directory(DataDir::open(path)?), rules, 1);

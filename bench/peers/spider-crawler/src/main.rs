@@ -13,7 +13,7 @@ fn main() {
         let mut website = Website::new(url);
         website.with_respect_robots_txt(false).with_delay(0).with_limit(u32::MAX).with_depth(0);
         website.with_concurrency_limit(connections.parse().ok());
-        let mut pages = website.subscribe(1_000_000).expect("pages");
+        let mut pages = website.subscribe(1_000_000);
         let listing = tokio::spawn(async move {
             let mut paths = Vec::new();
             while let Ok(page) = pages.recv().await {
