@@ -12,7 +12,7 @@ use clap::{Args, CommandFactory, Parser};
 /// Print a page of the manual, or the help of a command
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  nephila help crawling\n  nephila help store ls\n\nindex and store are topics and commands: nephila store --help prints the help of the command."
+    after_help = "Examples:\n  nephila help crawling\n  nephila help store ls\n\nfarm, index and store are topics and commands: nephila store --help prints the help of the command."
 )]
 pub struct HelpArgs {
     /// A topic, or the name of a command
@@ -27,7 +27,7 @@ pub(super) struct Topic {
     text: &'static str,
 }
 
-pub(super) const TOPICS: [Topic; 16] = [
+pub(super) const TOPICS: [Topic; 17] = [
     Topic {
         name: "first-crawl",
         about: "a first hour: try, crawl, stop, resume, look, crawl again",
@@ -102,6 +102,11 @@ pub(super) const TOPICS: [Topic; 16] = [
         name: "tuning",
         about: "settings of kernel and hardware: check, explain, change, revert",
         text: include_str!("../manual/tuning.md"),
+    },
+    Topic {
+        name: "farm",
+        about: "a made-up web on loopback: webs by name, traps, names, many hosts",
+        text: include_str!("../manual/farm.md"),
     },
     Topic {
         name: "protocols",

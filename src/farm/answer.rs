@@ -1,11 +1,13 @@
 //! The exact response bytes of a request target, broken ones included, and what to do once they are sent.
 
+use super::framing::Packer;
 use super::newsroom::Posted;
 use super::rng::{Purpose, Rng};
 use super::site::{Breakage, PageKind, Site, push_path};
+use super::traps::Trap;
 use crate::base::push_decimal;
 
-const CHUNK_BYTES_MAX: u32 = 4096;
+pub(super) const HTML: &str = "text/html; charset=utf-8";
 
 /// What a request target names.
 #[derive(Clone, Copy, Debug, PartialEq, Hash, Eq)]
@@ -17,7 +19,18 @@ pub enum Resource {
     /// A feed of the host, by its number there.
     Feed(u32),
     Story(Posted),
+    Trap(Trap),
     Missing,
+}
+
+/// A question to a host of the farm.
+pub struct Asked<'a> {
+    pub host: u32,
+    pub target: &'a [u8],
+    pub port: u16,
+    pub head_only: bool,
+    /// What packs documents, for a client that takes gzip.
+    pub packer: Option<&'a mut Packer>,
 }
 
 /// What remains to be done for an answer besides sending its bytes.
@@ -37,7 +50,7 @@ pub enum Then {
 }
 
 impl Site {
-    /// What a target names: a path, or the absolute form of it; a query changes nothing.
+    /// What a target names: a path, or the absolute form of it; only in a trap does a query change anything.
     pub fn resource(&self, target: &[u8]) -> Resource {
         let absolute = target.strip_prefix(b"http://").or_else(|| target.strip_prefix(b"https://"));
         let path = match absolute {
@@ -46,7 +59,10 @@ impl Site {
             }
             None => target,
         };
-        let path = path.iter().position(|&byte| byte == b'?').map_or(path, |query| &path[..query]);
+        let (path, query) = match path.iter().position(|&byte| byte == b'?') {
+            Some(mark) => (&path[..mark], &path[mark + 1..]),
+            None => (path, &b""[..]),
+        };
         if let Some(page) = path.strip_prefix(b"/p/").and_then(page_number) {
             return if (1..self.spec.pages).contains(&page) {
                 Resource::Page(page)
@@ -68,6 +84,7 @@ impl Site {
         match path {
             b"/" => Resource::Page(0),
             b"/robots.txt" => Resource::Robots,
+            _ if self.spec.traps => Resource::Trap(Trap::at(path, query)),
             _ => Resource::Missing,
         }
     }
@@ -77,14 +94,20 @@ impl Site {
     pub fn delay_ms(&self, host: u32, resource: Resource) -> u32 {
         match resource {
             Resource::Page(page) if self.spec.slow > 0.0 && self.kind(host, page) == PageKind::Slow => {
-                self.spec.latency_ms.saturating_add(self.spec.slow_ms)
+                self.latency_ms(host).saturating_add(self.spec.slow_ms)
             }
-            _ => self.spec.latency_ms,
+            _ => self.latency_ms(host),
         }
     }
 
-    /// Appends the response to `target` on a host of the farm.
+    /// Appends the response to `target` on a host of the farm, for a client that takes no coding.
     pub fn answer(&self, host: u32, target: &[u8], port: u16, head_only: bool, out: &mut Vec<u8>) -> Answer {
+        self.answer_asked(Asked { host, target, port, head_only, packer: None }, out)
+    }
+
+    /// Appends the response to a question.
+    pub fn answer_asked(&self, asked: Asked<'_>, out: &mut Vec<u8>) -> Answer {
+        let Asked { host, target, port, head_only, packer } = asked;
         debug_assert!(host < self.spec.all_hosts());
         let resource = self.resource(target);
         if let Some(misbehaviour) = self.misbehaviour(host, resource) {
@@ -92,7 +115,8 @@ impl Site {
         }
         let then = match resource {
             Resource::Robots => self.push_robots(head_only, out),
-            Resource::Page(page) => self.push_page(PageRequest { host, page, port, head_only }, out),
+            Resource::Page(page) => self.push_page(PageRequest { host, page, port, head_only }, packer, out),
+            Resource::Trap(trap) => self.push_trap(host, trap, head_only, out),
             Resource::Denied(index) if index < u32::from(self.spec.denied) => {
                 self.push_whole(out, head_only, |out| self.push_private_document(host, index, out))
             }
@@ -104,21 +128,11 @@ impl Site {
         Answer { delay_ms: self.delay_ms(host, resource), then }
     }
 
-    fn push_page(&self, request: PageRequest, out: &mut Vec<u8>) -> Then {
+    fn push_page(&self, request: PageRequest, packer: Option<&mut Packer>, out: &mut Vec<u8>) -> Then {
         let PageRequest { host, page, port, head_only } = request;
         let body = |out: &mut Vec<u8>| self.push_document(host, page, port, out);
         match self.kind(host, page) {
-            PageKind::Document | PageKind::Slow if self.is_chunked(host, page) => {
-                self.push_head(200, "text/html; charset=utf-8", out);
-                out.extend_from_slice(b"Transfer-Encoding: chunked\r\n\r\n");
-                if !head_only {
-                    let start = out.len();
-                    body(out);
-                    chunk(out, start, &mut Rng::of_page(self.spec.seed, Purpose::Framing, host, page));
-                }
-                self.then()
-            }
-            PageKind::Document | PageKind::Slow => self.push_whole(out, head_only, body),
+            PageKind::Document | PageKind::Slow => self.push_framed(request, packer, out),
             PageKind::Redirect { to } => self.push_redirect(request, to, out),
             PageKind::Error { status } => self.push_status(status, head_only, out),
             PageKind::Broken(Breakage::Reset) => Then::Reset,
@@ -136,7 +150,7 @@ impl Site {
                 Then::Close
             }
             PageKind::Broken(Breakage::BadChunk) => {
-                self.push_head(200, "text/html; charset=utf-8", out);
+                self.push_head(200, HTML, out);
                 out.extend_from_slice(b"Transfer-Encoding: chunked\r\n\r\n");
                 if !head_only {
                     out.extend_from_slice(b"10\r\n<!doctype html>\n\r\nzz\r\n<p>lost</p>\r\n0\r\n\r\n");
@@ -153,22 +167,8 @@ impl Site {
         head_only: bool,
         body: impl FnOnce(&mut Vec<u8>),
     ) -> Then {
-        self.push_head(200, "text/html; charset=utf-8", out);
-        out.extend_from_slice(b"Content-Length: ");
-        let digits = out.len();
-        push_decimal(out, u64::from(self.spec.page_bytes));
-        let digits_end = out.len();
-        out.extend_from_slice(b"\r\n\r\n");
-        let start = out.len();
-        body(out);
-        let bytes = out.len() - start;
-        if head_only {
-            out.truncate(start);
-        }
-        // Only a body whose links alone are longer than the length asked for misses the guess.
-        if bytes != self.spec.page_bytes as usize {
-            out.splice(digits..digits_end, bytes.to_string().into_bytes());
-        }
+        self.push_head(200, HTML, out);
+        push_measured(self.spec.page_bytes, head_only, out, body);
         self.then()
     }
 
@@ -176,12 +176,25 @@ impl Site {
         let PageRequest { host, page, port, head_only } = request;
         let mut rng = Rng::of_page(self.spec.seed, Purpose::Framing, host, page);
         const STATUSES: [u16; 4] = [301, 302, 307, 308];
-        self.push_head(STATUSES[rng.below(4) as usize], "text/plain; charset=utf-8", out);
-        out.extend_from_slice(b"Location: ");
+        let status = STATUSES[rng.below(4) as usize];
+        let mut place = Vec::new();
         if rng.below(2) == 0 {
-            self.origin(host, port).push(out);
+            self.origin(host, port).push(&mut place);
         }
-        push_path(out, to);
+        push_path(&mut place, to);
+        self.push_location(status, &place, head_only, out)
+    }
+
+    pub(super) fn push_location(
+        &self,
+        status: u16,
+        place: &[u8],
+        head_only: bool,
+        out: &mut Vec<u8>,
+    ) -> Then {
+        self.push_head(status, "text/plain; charset=utf-8", out);
+        out.extend_from_slice(b"Location: ");
+        out.extend_from_slice(place);
         out.extend_from_slice(b"\r\n");
         push_body(b"Elsewhere.\n", head_only, out);
         self.then()
@@ -216,11 +229,11 @@ impl Site {
 }
 
 #[derive(Clone, Copy)]
-struct PageRequest {
-    host: u32,
-    page: u32,
-    port: u16,
-    head_only: bool,
+pub(super) struct PageRequest {
+    pub(super) host: u32,
+    pub(super) page: u32,
+    pub(super) port: u16,
+    pub(super) head_only: bool,
 }
 
 /// Appends the answer to a request that no page is looked up for, after which the connection is closed.
@@ -251,6 +264,25 @@ fn push_head(status: u16, content_type: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// Ends the head and adds a body that is composed here. A guess of its length that is right saves a move.
+pub(super) fn push_measured(guess: u32, head_only: bool, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
+    out.extend_from_slice(b"Content-Length: ");
+    let digits = out.len();
+    push_decimal(out, u64::from(guess));
+    let digits_end = out.len();
+    out.extend_from_slice(b"\r\n\r\n");
+    let start = out.len();
+    body(out);
+    let bytes = out.len() - start;
+    if head_only {
+        out.truncate(start);
+    }
+    // A body whose links alone are longer than the length asked for misses the guess.
+    if bytes != guess as usize {
+        out.splice(digits..digits_end, bytes.to_string().into_bytes());
+    }
+}
+
 /// Ends the head and adds the body.
 pub(super) fn push_body(body: &[u8], head_only: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(b"Content-Length: ");
@@ -261,31 +293,8 @@ pub(super) fn push_body(body: &[u8], head_only: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// Turns the body that starts at `start` into chunks of drawn lengths, and ends it.
-fn chunk(out: &mut Vec<u8>, start: usize, rng: &mut Rng) {
-    let end = out.len();
-    let mut at = start;
-    while at < end {
-        let bytes = (1 + rng.below(CHUNK_BYTES_MAX) as usize).min(end - at);
-        push_hex(out, bytes as u32);
-        out.extend_from_slice(b"\r\n");
-        out.extend_from_within(at..at + bytes);
-        out.extend_from_slice(b"\r\n");
-        at += bytes;
-    }
-    out.extend_from_slice(b"0\r\n\r\n");
-    out.drain(start..end);
-}
-
-fn push_hex(out: &mut Vec<u8>, number: u32) {
-    let digits = number.checked_ilog2().map_or(1, |bits| bits / 4 + 1);
-    for digit in (0..digits).rev() {
-        out.push(b"0123456789abcdef"[(number >> (4 * digit) & 15) as usize]);
-    }
-}
-
 /// `12` of `12.html`; one page has one name, so no leading zeros.
-fn page_number(file: &[u8]) -> Option<u32> {
+pub(super) fn page_number(file: &[u8]) -> Option<u32> {
     number(file.strip_suffix(b".html")?)
 }
 
@@ -295,7 +304,7 @@ fn story(path: &[u8]) -> Option<Posted> {
     Some(Posted { feed: number(&path[..slash])?, number: page_number(&path[slash + 1..])? })
 }
 
-fn number(digits: &[u8]) -> Option<u32> {
+pub(super) fn number(digits: &[u8]) -> Option<u32> {
     if digits.is_empty() || (digits[0] == b'0' && digits.len() > 1) {
         return None;
     }
@@ -456,36 +465,5 @@ mod tests {
         let (then, bytes, _) = broken(Breakage::BadChunk);
         assert_eq!(then, Then::Close);
         assert!(bytes.contains("\r\nzz\r\n"));
-    }
-
-    #[test]
-    fn chunks_join_to_the_document() {
-        let site = Site::new(SiteSpec { chunked: 1.0, ..SiteSpec::default() }).unwrap();
-        let (_, bytes) = answer(&site, 1, "/p/2.html");
-        let (head, mut rest) = bytes.split_once("\r\n\r\n").unwrap();
-        assert!(head.ends_with("Transfer-Encoding: chunked"));
-        let (mut body, mut chunks) = (String::new(), 0);
-        loop {
-            let (size, after) = rest.split_once("\r\n").unwrap();
-            let size = usize::from_str_radix(size, 16).unwrap();
-            if size == 0 {
-                assert_eq!(after, "\r\n");
-                break;
-            }
-            body.push_str(&after[..size]);
-            rest = after[size..].strip_prefix("\r\n").unwrap();
-            chunks += 1;
-        }
-        assert!(chunks > 2);
-        assert_eq!(body.as_bytes(), site.document(1, 2, PORT));
-    }
-
-    #[test]
-    fn hexadecimals() {
-        for number in [0, 1, 15, 16, 255, 256, 4096, u32::MAX] {
-            let mut out = Vec::new();
-            push_hex(&mut out, number);
-            assert_eq!(out, format!("{number:x}").as_bytes());
-        }
     }
 }

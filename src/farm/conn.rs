@@ -28,8 +28,9 @@ use mio::net::TcpStream;
 use nix::libc;
 use nix::sys::socket::{setsockopt, sockopt};
 
-use super::answer::{Resource, Then, push_json, push_refusal};
+use super::answer::{Asked, Resource, Then, push_json, push_refusal};
 use super::farm_stats::{Counters, FarmStats};
+use super::framing::{Packer, takes_gzip};
 use super::misbehaviour::Linger;
 use super::newsroom::FeedQuestion;
 use super::request::{self, HEAD_BYTES_MAX, Head, Request, field};
@@ -101,6 +102,7 @@ pub(super) struct Responder {
     thread: usize,
     input: Box<[u8]>,
     output: Vec<u8>,
+    packer: Packer,
 }
 
 /// How far an answer got.
@@ -359,7 +361,7 @@ impl Responder {
     pub(super) fn new(site: Arc<Site>, port: u16, counters: Arc<[Counters]>, thread: usize) -> Responder {
         assert!(thread < counters.len());
         let input = vec![0; INPUT_BYTES].into_boxed_slice();
-        Responder { site, port, counters, thread, input, output: Vec::new() }
+        Responder { site, port, counters, thread, input, output: Vec::new(), packer: Packer::default() }
     }
 
     pub(super) fn site(&self) -> &Site {
@@ -404,7 +406,14 @@ impl Responder {
             let resource = self.site.resource(target);
             match resource {
                 Resource::Feed(_) | Resource::Story(_) => self.answer_news(host, resource, start, request),
-                _ => self.site.answer(host, target, self.port, request.head_only, &mut self.output).then,
+                _ => {
+                    let head = &self.input[start..][..request.bytes];
+                    let takes = self.site.spec().gzip > 0.0 && takes_gzip(field(head, b"accept-encoding"));
+                    let packer = takes.then_some(&mut self.packer);
+                    let (port, head_only) = (self.port, request.head_only);
+                    let asked = Asked { host, target, port, head_only, packer };
+                    self.site.answer_asked(asked, &mut self.output).then
+                }
             }
         } else {
             self.refuse(421);

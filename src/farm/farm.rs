@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +20,8 @@ use super::conn::Responder;
 use super::farm_stats::{Counters, FarmStats};
 use super::listener::{bind_all, bind_deaf};
 use super::misbehaviour::Misbehaviour;
+use super::name_server::NameServer;
+use super::names::FarmNames;
 use super::reflog::{ReflogMade, ReflogSpec, write_lines};
 use super::site::{Origin, Site, push_path};
 use super::site_spec::{SiteSpec, SpecError, host_addr, host_name};
@@ -38,11 +40,13 @@ pub struct FarmOptions {
     /// Thread n runs on the core at place n, and again from the front when threads outnumber them; none
     /// leaves it to the kernel.
     pub cores: Option<Vec<usize>>,
+    /// Where names are told over UDP; 0 takes a free port, none tells them nowhere.
+    pub dns_port: Option<u16>,
 }
 
 impl Default for FarmOptions {
     fn default() -> FarmOptions {
-        FarmOptions { spec: SiteSpec::default(), port: 0, threads: 1, cores: None }
+        FarmOptions { spec: SiteSpec::default(), port: 0, threads: 1, cores: None, dns_port: None }
     }
 }
 
@@ -53,6 +57,7 @@ pub struct Farm {
     identity: Option<Identity>,
     /// A port without a listener, for the hosts that refuse.
     deaf: Option<(OwnedFd, u16)>,
+    name_server: Option<SocketAddr>,
     counters: Arc<[Counters]>,
     stop: Arc<AtomicBool>,
     threads: Vec<(Waker, JoinHandle<()>)>,
@@ -60,7 +65,7 @@ pub struct Farm {
 
 impl Farm {
     pub fn start(options: FarmOptions) -> Result<Farm, FarmError> {
-        let FarmOptions { spec, port, threads, cores } = options;
+        let FarmOptions { spec, port, threads, cores, dns_port } = options;
         if !(1..=THREADS_MAX).contains(&threads) {
             return Err(FarmError::Threads(threads));
         }
@@ -72,15 +77,27 @@ impl Farm {
         raise_nofile()?;
         let listeners = bind_all(port, threads)?;
         let port = listeners[0].local_addr().map_err(FarmError::Start)?.port();
-        let counters: Arc<[Counters]> = (0..threads).map(|_| Counters::default()).collect();
+        // One more for who tells names.
+        let counters: Arc<[Counters]> = (0..=threads).map(|_| Counters::default()).collect();
         let deaf = if site.spec().slow_hosts > 0 { Some(bind_deaf()?) } else { None };
         // From here on an error drops the farm, which stops the threads already running.
-        let mut farm =
-            Farm { site, port, deaf, identity, counters, stop: Arc::default(), threads: Vec::new() };
+        let mut farm = Farm {
+            site,
+            port,
+            deaf,
+            name_server: None,
+            identity,
+            counters,
+            stop: Arc::default(),
+            threads: Vec::new(),
+        };
         for (thread, listener) in listeners.into_iter().enumerate() {
             let core =
                 cores.as_deref().filter(|cores| !cores.is_empty()).map(|cores| cores[thread % cores.len()]);
             farm.spawn(thread, listener, core)?;
+        }
+        if let Some(port) = dns_port {
+            farm.spawn_name_server(port)?;
         }
         Ok(farm)
     }
@@ -108,8 +125,24 @@ impl Farm {
         is_pinned.recv().expect("the thread answers before it serves")
     }
 
+    fn spawn_name_server(&mut self, port: u16) -> Result<(), FarmError> {
+        let names = FarmNames::new(self.site.spec().all_hosts());
+        let (counters, thread) = (self.counters.clone(), self.counters.len() - 1);
+        let (server, waker, addr) = NameServer::new(port, names, counters, thread, self.stop.clone())?;
+        let thread = std::thread::Builder::new().name("farm-dns".to_string());
+        let handle = thread.spawn(move || server.run()).map_err(FarmError::Start)?;
+        self.threads.push((waker, handle));
+        self.name_server = Some(addr);
+        Ok(())
+    }
+
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Where names are told.
+    pub fn name_server(&self) -> Option<SocketAddr> {
+        self.name_server
     }
 
     /// The web that is served; its pages can be recomputed here.

@@ -15,6 +15,8 @@ pub struct FarmStats {
     pub denied_requests: u64,
     /// Bytes of answers, heads included, that the kernel has taken.
     pub bytes: u64,
+    /// Questions for names that were answered.
+    pub names_asked: u64,
 }
 
 impl FarmStats {
@@ -26,6 +28,7 @@ impl FarmStats {
             robots_requests: sum(|thread| &thread.robots_requests),
             denied_requests: sum(|thread| &thread.denied_requests),
             bytes: sum(|thread| &thread.bytes),
+            names_asked: sum(|thread| &thread.names_asked),
         }
     }
 }
@@ -33,10 +36,10 @@ impl FarmStats {
 /// One JSON object.
 impl fmt::Display for FarmStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FarmStats { requests, connections, robots_requests, denied_requests, bytes } = self;
+        let FarmStats { requests, connections, robots_requests, denied_requests, bytes, names_asked } = self;
         write!(f, "{{\"requests\":{requests},\"connections\":{connections},")?;
         write!(f, "\"robots_requests\":{robots_requests},")?;
-        write!(f, "\"denied_requests\":{denied_requests},\"bytes\":{bytes}}}")
+        write!(f, "\"denied_requests\":{denied_requests},\"bytes\":{bytes},\"names_asked\":{names_asked}}}")
     }
 }
 
@@ -49,6 +52,7 @@ pub(super) struct Counters {
     pub(super) robots_requests: Counter,
     pub(super) denied_requests: Counter,
     pub(super) bytes: Counter,
+    pub(super) names_asked: Counter,
 }
 
 /// One thread adds, any thread reads: a load and a store, no locked instruction.

@@ -25,9 +25,13 @@
 //! | file          | noun |
 //! |---------------|------|
 //! | `site_spec.rs` | what to make up: sizes and shares, checked; host names and addresses |
+//! | `scenario.rs` | webs by name |
 //! | `rng.rs`      | the seeded generator every draw comes from |
 //! | `corpus.rs`   | a mebibyte of text that documents are cut from |
+//! | `spread.rs`   | lengths and latencies that are drawn around a median |
 //! | `site.rs`     | pages: tree, kinds, documents |
+//! | `traps.rs`    | what traps crawlers: URLs without an end |
+//! | `framing.rs`  | documents on the wire: lengths, chunks, gzip |
 //! | `answer.rs`   | response bytes of a target, broken ones included |
 //! | `misbehaviour.rs` | hosts that are slow or broken |
 //! | `newsroom.rs` | feeds that post stories by the clock |
@@ -36,6 +40,8 @@
 //! | `conn.rs`     | one connection |
 //! | `worker.rs`   | one thread: accept, readiness, timers |
 //! | `listener.rs` | listening sockets |
+//! | `names.rs`    | questions for the farm's names, and their answers |
+//! | `name_server.rs` | the thread that answers them |
 //! | `tls.rs`      | the farm's certificate, and TLS below requests where it is asked for |
 //! | `farm_stats.rs` | counters |
 //! | `farm.rs`     | the farm: threads, figures, seeds |
@@ -47,28 +53,38 @@ mod corpus;
 #[allow(clippy::module_inception)]
 mod farm;
 mod farm_stats;
+mod framing;
 mod listener;
 mod misbehaviour;
+mod name_server;
+mod names;
 mod newsroom;
 mod reflog;
 mod request;
 mod rng;
+mod scenario;
 mod site;
 mod site_spec;
+mod spread;
 mod tls;
+mod traps;
 mod worker;
 
 #[cfg(test)]
 mod tests;
 
+pub(crate) use answer::{Answer, Then};
+pub use answer::{Asked, Resource};
 pub(crate) use farm::FarmError;
 pub use farm::{Farm, FarmOptions};
+pub use framing::Packer;
 pub use misbehaviour::Misbehaviour;
+pub use names::{DNS_ANSWER_BYTES_MAX, FarmNames};
 pub(crate) use newsroom::imf_date;
 pub use newsroom::{FeedForm, FeedHabit, FeedQuestion, NewsSpec, Posted, STORIES_BEFORE, STORIES_LISTED};
 pub use reflog::{ReflogMade, ReflogSpec, write_lines};
+pub use scenario::Scenario;
 pub use site::{Breakage, PageKind, Site};
-pub use site_spec::{SiteSpec, host_addr};
-
-pub(crate) use answer::{Answer, Resource, Then};
 pub(crate) use site_spec::host_name;
+pub use site_spec::{SiteSpec, host_addr};
+pub use traps::Trap;

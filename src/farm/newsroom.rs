@@ -14,7 +14,7 @@ use super::site::Site;
 use crate::base::{Civil, named_enum, push_decimal, rfc3339};
 
 /// What the feeds of a farm are like.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct NewsSpec {
     /// Of all hosts together; feed n is on host n modulo the hosts.
     pub feeds: u32,
@@ -196,11 +196,11 @@ impl Site {
         }
         if is_same {
             out.extend_from_slice(b"\r\n");
-            return Answer { delay_ms: self.spec.latency_ms, then: self.then() };
+            return Answer { delay_ms: self.latency_ms(question.host), then: self.then() };
         }
         let text = self.feed_text(feed, &listed, question);
         super::answer::push_body(text.as_bytes(), question.head_only, out);
-        Answer { delay_ms: self.spec.latency_ms, then: self.then() }
+        Answer { delay_ms: self.latency_ms(question.host), then: self.then() }
     }
 
     /// Appends the answer for a story; one that is not posted yet is missing.
@@ -210,7 +210,7 @@ impl Site {
             true => self.push_whole(out, question.head_only, |out| self.push_story(story, out)),
             false => self.push_status(404, question.head_only, out),
         };
-        Answer { delay_ms: self.spec.latency_ms, then }
+        Answer { delay_ms: self.latency_ms(question.host), then }
     }
 
     fn push_story(&self, story: Posted, out: &mut Vec<u8>) {

@@ -13,6 +13,10 @@ pub(super) enum Purpose {
     Feed,
     Story,
     Frame,
+    Length,
+    Latency,
+    Coding,
+    Trap,
 }
 
 pub(super) struct Rng(base::Rng);

@@ -12,6 +12,7 @@ use std::ops::Range;
 use super::corpus::Corpus;
 use super::rng::{Purpose, Rng};
 use super::site_spec::{SiteSpec, SpecError};
+use super::traps::TRAP_ENTRANCES;
 use crate::base::push_decimal;
 
 /// What a page is.
@@ -106,15 +107,9 @@ impl Site {
         }
     }
 
-    /// Whether a document comes in chunks.
-    pub fn is_chunked(&self, host: u32, page: u32) -> bool {
-        self.spec.chunked > 0.0
-            && Rng::of_page(self.spec.seed, Purpose::Framing, host, page).unit() < self.spec.chunked
-    }
-
     /// The body of a page that is a document. Its absolute links name the farm's port.
     pub fn document(&self, host: u32, page: u32, port: u16) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.spec.page_bytes as usize);
+        let mut out = Vec::with_capacity(self.document_bytes(host, page) as usize);
         self.push_document(host, page, port, &mut out);
         out
     }
@@ -160,8 +155,13 @@ impl Site {
                 }
             }
         }
+        if page == 0 && self.spec.traps {
+            for entrance in TRAP_ENTRANCES {
+                self.push_item(&mut rng, out, |_, out| out.extend_from_slice(entrance.as_bytes()));
+            }
+        }
         out.extend_from_slice(b"</ul>\n</nav>\n<main>\n");
-        self.push_rest(start, &mut rng, out);
+        self.push_rest(start, self.document_bytes(host, page), &mut rng, out);
     }
 
     pub(super) fn push_private_document(&self, host: u32, index: u32, out: &mut Vec<u8>) {
@@ -169,10 +169,10 @@ impl Site {
         let mut rng = Rng::of_page(self.spec.seed, Purpose::PrivateBody, host, index);
         self.push_opening(host, &mut rng, out);
         out.extend_from_slice(b"<main>\n");
-        self.push_rest(start, &mut rng, out);
+        self.push_rest(start, self.spec.page_bytes, &mut rng, out);
     }
 
-    fn push_opening(&self, host: u32, rng: &mut Rng, out: &mut Vec<u8>) {
+    pub(super) fn push_opening(&self, host: u32, rng: &mut Rng, out: &mut Vec<u8>) {
         let title = self.corpus.title(rng);
         out.extend_from_slice(
             b"<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>",
@@ -197,10 +197,10 @@ impl Site {
     }
 
     /// Fills up to the length that a body should have and closes it.
-    fn push_rest(&self, start: usize, rng: &mut Rng, out: &mut Vec<u8>) {
+    pub(super) fn push_rest(&self, start: usize, length: u32, rng: &mut Rng, out: &mut Vec<u8>) {
         const CLOSING: &[u8] = b"</main>\n</body>\n</html>\n";
         let bytes = out.len() - start + CLOSING.len();
-        self.corpus.fill((self.spec.page_bytes as usize).saturating_sub(bytes), rng, out);
+        self.corpus.fill((length as usize).saturating_sub(bytes), rng, out);
         out.extend_from_slice(CLOSING);
     }
 
@@ -208,7 +208,12 @@ impl Site {
         self.push_item(rng, out, |rng, out| link.push(rng, out));
     }
 
-    fn push_item(&self, rng: &mut Rng, out: &mut Vec<u8>, href: impl FnOnce(&mut Rng, &mut Vec<u8>)) {
+    pub(super) fn push_item(
+        &self,
+        rng: &mut Rng,
+        out: &mut Vec<u8>,
+        href: impl FnOnce(&mut Rng, &mut Vec<u8>),
+    ) {
         out.extend_from_slice(b"<li><a href=\"");
         href(rng, out);
         out.extend_from_slice(b"\">");

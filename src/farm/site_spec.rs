@@ -3,19 +3,23 @@
 use std::net::Ipv4Addr;
 
 use super::newsroom::NewsSpec;
+use super::spread::SPREAD_MAX;
 
+use serde::Serialize;
 use thiserror::Error;
 
 /// Host indices stay below this: 127.16.0.0 to 127.143.255.255.
 pub const HOSTS_MAX: u32 = 1 << 23;
 /// A page is composed in memory, once per thread.
 const PAGE_BYTES_MAX: u32 = 64 << 20;
+/// Beyond it nearly every draw would be at one of its bounds.
+const SIGMA_MAX: f64 = 4.0;
 const FIRST_ADDR: u32 = u32::from_be_bytes([127, 16, 0, 0]);
 
 const _: () = assert!(FIRST_ADDR + (HOSTS_MAX - 1) < u32::from_be_bytes([127, 255, 255, 255]));
 
 /// The made-up web. Shares are fractions of all pages of a host, from 0 to 1.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SiteSpec {
     pub seed: u64,
     pub hosts: u32,
@@ -23,8 +27,11 @@ pub struct SiteSpec {
     pub slow_hosts: u32,
     /// Pages per host, the one at `/` included.
     pub pages: u32,
-    /// Length of a document's body; one whose links alone are longer is as long as it must be.
+    /// Length of a document's body, or the median of them; one whose links alone are longer is as long as it must
+    /// be.
     pub page_bytes: u32,
+    /// How far lengths are from their median: the sigma of a log-normal draw for each page. 0 = all alike.
+    pub page_sigma: f64,
     /// Share of a document's bytes that is the same on all pages of its host.
     pub frame: f64,
     /// Links of a page to pages of its own host. The link to a denied page and those to other hosts come on
@@ -32,8 +39,10 @@ pub struct SiteSpec {
     pub links: u16,
     /// Page 0 of host i links to page 0 of hosts 2i+1 and 2i+2.
     pub cross_links: bool,
-    /// Every answer is held back this long.
+    /// Every answer is held back this long, or the median of that.
     pub latency_ms: u32,
+    /// How far hosts are from that median: the sigma of a log-normal draw for each. 0 = all alike.
+    pub latency_sigma: f64,
     pub redirects: f64,
     pub errors: f64,
     /// Pages whose answer is held back `slow_ms` longer than the latency.
@@ -42,6 +51,10 @@ pub struct SiteSpec {
     pub broken: f64,
     /// Documents sent in chunks and not with a Content-Length.
     pub chunked: f64,
+    /// Documents that go in gzip to a client that takes it.
+    pub gzip: f64,
+    /// Every host also has what traps crawlers: see [`Trap`](super::Trap).
+    pub traps: bool,
     /// Pages per host below `/private/`, which robots.txt denies.
     pub denied: u16,
     /// Close the connection after every answer.
@@ -63,16 +76,20 @@ impl Default for SiteSpec {
             slow_hosts: 0,
             pages: 20,
             page_bytes: 10_000,
+            page_sigma: 0.0,
             frame: 0.0,
             links: 20,
             cross_links: true,
             latency_ms: 0,
+            latency_sigma: 0.0,
             redirects: 0.0,
             errors: 0.0,
             slow: 0.0,
             slow_ms: 2000,
             broken: 0.0,
             chunked: 0.0,
+            gzip: 0.0,
+            traps: false,
             denied: 1,
             close: false,
             crawl_delay_s: None,
@@ -97,8 +114,17 @@ impl SiteSpec {
         if self.pages == 0 {
             return Err(SpecError::NoPages);
         }
-        if self.page_bytes > PAGE_BYTES_MAX {
-            return Err(SpecError::PageBytes(self.page_bytes));
+        for (name, sigma) in [("page", self.page_sigma), ("latency", self.latency_sigma)] {
+            if !(0.0..=SIGMA_MAX).contains(&sigma) {
+                return Err(SpecError::Sigma { name, sigma });
+            }
+        }
+        let bytes_max = match self.page_sigma > 0.0 {
+            true => PAGE_BYTES_MAX / SPREAD_MAX,
+            false => PAGE_BYTES_MAX,
+        };
+        if self.page_bytes > bytes_max {
+            return Err(SpecError::PageBytes { bytes: self.page_bytes, max: bytes_max });
         }
         if self.pages > 1 && self.links == 0 {
             return Err(SpecError::NoLinks);
@@ -112,6 +138,7 @@ impl SiteSpec {
             ("slow", self.slow),
             ("broken", self.broken),
             ("chunked", self.chunked),
+            ("gzip", self.gzip),
             ("frame", self.frame),
         ];
         for (name, share) in shares {
@@ -138,8 +165,10 @@ pub enum SpecError {
     Hosts(u32),
     #[error("0 pages: a host has at least the page at /")]
     NoPages,
-    #[error("pages of {0} bytes: at most {PAGE_BYTES_MAX}")]
-    PageBytes(u32),
+    #[error("pages of {bytes} bytes: at most {max}")]
+    PageBytes { bytes: u32, max: u32 },
+    #[error("{name} sigma of {sigma}: from 0 to {SIGMA_MAX}")]
+    Sigma { name: &'static str, sigma: f64 },
     #[error("0 links: pages beyond the first need at least 1 to be reached")]
     NoLinks,
     #[error("share of {name} is {share}: from 0 to 1")]
@@ -200,6 +229,21 @@ mod tests {
         );
         assert_eq!(refused(SiteSpec { pages: 0, ..spec.clone() }), SpecError::NoPages);
         assert_eq!(refused(SiteSpec { links: 0, ..spec.clone() }), SpecError::NoLinks);
+        let large = SiteSpec { page_bytes: 4 << 20, ..spec.clone() };
+        assert_eq!(large.check(), Ok(()));
+        assert_eq!(
+            refused(SiteSpec { page_sigma: 0.5, ..large }).to_string(),
+            "pages of 4194304 bytes: at most 2097152"
+        );
+        assert_eq!(
+            refused(SiteSpec { latency_sigma: 4.5, ..spec.clone() }).to_string(),
+            "latency sigma of 4.5: from 0 to 4"
+        );
+        assert!(SiteSpec { page_sigma: f64::NAN, ..spec.clone() }.check().is_err());
+        assert_eq!(
+            refused(SiteSpec { gzip: 2.0, ..spec.clone() }).to_string(),
+            "share of gzip is 2: from 0 to 1"
+        );
         assert_eq!(
             refused(SiteSpec { errors: -0.1, ..spec.clone() }),
             SpecError::Share { name: "errors", share: -0.1 }

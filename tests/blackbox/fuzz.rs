@@ -167,6 +167,11 @@ fn dns_answers() {
 }
 
 #[test]
+fn questions_for_names() {
+    fuzz("names", 30_000);
+}
+
+#[test]
 fn log_lines() {
     fuzz("log", 30_000);
 }

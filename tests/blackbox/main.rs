@@ -5,6 +5,7 @@
 //! | `support`    | temp dirs, children, the farm, nginx, a server that keeps a log   |
 //! | `name_server`| dnsmasq, and a name server that follows a script                  |
 //! | `crawl_farm` | everything of a made-up web is stored once and byte for byte      |
+//! | `farm_scenarios`| a farm is what its name says, tells its own names, and is crawled to its end |
 //! | `crawl_nginx`| the same of a server that was not written here                    |
 //! | `postgres_server`| a PostgreSQL of the test's own, to stop, kill and start again     |
 //! | `real_support`| certificates, servers of Debian's as children, curl            |
@@ -148,6 +149,7 @@ mod event_log;
 mod excluded;
 mod explain;
 mod export;
+mod farm_scenarios;
 mod feed_polls;
 mod feed_redirects;
 mod feed_stories;

@@ -12,7 +12,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
-const TOPICS: [&str; 16] = [
+const TOPICS: [&str; 17] = [
     "first-crawl",
     "crawling",
     "index",
@@ -28,11 +28,13 @@ const TOPICS: [&str; 16] = [
     "logs",
     "settings",
     "tuning",
+    "farm",
     "protocols",
 ];
 
 /// Ports that stand in the text; each test uses free ones in their place.
-const PORTS: [&str; 10] = ["7080", "7081", "7443", "7170", "7172", "7174", "7175", "7176", "7180", "7190"];
+const PORTS: [&str; 11] =
+    ["7053", "7080", "7081", "7443", "7170", "7172", "7174", "7175", "7176", "7180", "7190"];
 
 fn source(path: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
@@ -556,6 +558,13 @@ fn the_session_of_protocols() {
     ] {
         assert!(text.contains(part), "{part} in {text}");
     }
+}
+
+#[test]
+fn the_session_of_the_farm() {
+    let text = session("farm").text();
+    // Each summary tells how many pages there are, and why it ended.
+    assert!(text.contains("220 known, 0 pending") && text.contains("--max-pages"), "{text}");
 }
 
 #[test]

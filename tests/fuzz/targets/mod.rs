@@ -19,6 +19,7 @@
 //! | `date`     | a date of a feed                        | within four digits of a year, whatever blanks are around |
 //! | `title`    | a source, LF, a title                   | a normal form has no case, punctuation or blanks to spare |
 //! | `dns`      | an answer to a fixed question           | strangers are strays; addresses are bounded and of the kind |
+//! | `names`    | a question to the farm's name server    | only questions are answered, in a few bytes, with one record |
 //! | `etcd`     | an answer of an etcd                    | a cut is no other answer; values are what was sent       |
 //! | `log`      | lines of a crawl log                    | what is written is read the same                         |
 //! | `warc`     | a WARC file                             | cuts change nothing; blocks are as long as their heads say |
@@ -41,6 +42,7 @@ mod head;
 mod html;
 mod lines;
 mod log;
+mod names;
 mod opml;
 mod peer;
 mod queue;
@@ -56,7 +58,7 @@ mod warc;
 
 pub type Target = fn(&[u8]);
 
-pub const TARGETS: [(&str, Target); 23] = [
+pub const TARGETS: [(&str, Target); 24] = [
     ("head", head::run),
     ("body", body::run),
     ("response", response::run),
@@ -74,6 +76,7 @@ pub const TARGETS: [(&str, Target); 23] = [
     ("date", date::run),
     ("title", title::run),
     ("dns", dns::run),
+    ("names", names::run),
     ("etcd", etcd::run),
     ("log", log::run),
     ("queue", queue::run),
