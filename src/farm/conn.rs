@@ -61,6 +61,8 @@ pub(super) struct Conn {
     readable: bool,
     /// The peer has sent its last byte: it stays readable until the end is read.
     hung_up: bool,
+    /// It has had an answer, and was kept for the next one.
+    kept: bool,
 }
 
 enum State {
@@ -114,11 +116,25 @@ enum Sent {
 
 impl Conn {
     pub(super) fn new(stream: TcpStream, host: Option<u32>, tls: Option<Box<TlsSide>>) -> Conn {
-        Conn { stream, tls, host, state: State::Head, stash: Vec::new(), readable: false, hung_up: false }
+        Conn {
+            stream,
+            tls,
+            host,
+            state: State::Head,
+            stash: Vec::new(),
+            readable: false,
+            hung_up: false,
+            kept: false,
+        }
     }
 
     pub(super) fn stream(&mut self) -> &mut TcpStream {
         &mut self.stream
+    }
+
+    /// Whether it waits for a further request, so that a peer loses nothing by its end but the connection.
+    pub(super) fn is_idle(&self) -> bool {
+        self.kept && matches!(self.state, State::Head) && self.stash.is_empty()
     }
 
     pub(super) fn on_ready(&mut self, ready: Readiness, responder: &mut Responder) -> Next {
@@ -210,7 +226,7 @@ impl Conn {
             }
             match self.send(&responder.output, responder.counters()) {
                 Sent::All => match then {
-                    Then::KeepAlive => {}
+                    Then::KeepAlive => self.kept = true,
                     Then::Close => return self.close(responder),
                     Then::Reset => return Next::Reset,
                 },
@@ -230,7 +246,10 @@ impl Conn {
             unreachable!("only an answer under way is resumed");
         };
         match (self.send(&answer[sent..], responder.counters()), then) {
-            (Sent::All, Then::KeepAlive) => self.serve(responder, false),
+            (Sent::All, Then::KeepAlive) => {
+                self.kept = true;
+                self.serve(responder, false)
+            }
             (Sent::All, Then::Close) => self.close(responder),
             (Sent::All, Then::Reset) => Next::Reset,
             (Sent::Part(more), _) => {

@@ -27,6 +27,8 @@ const CONNS_MAX: usize = 1 << 24;
 const ACCEPTS_PER_TURN: usize = 256;
 /// Without descriptors or memory, accepting rests this long.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Idle connections that are closed to make room for others.
+const LET_GO_PER_TURN: usize = 256;
 const LISTENER: Token = Token(usize::MAX);
 const WAKER: Token = Token(usize::MAX - 1);
 
@@ -35,6 +37,8 @@ pub(super) struct Worker {
     listener: TcpListener,
     accepting: Accepting,
     conns: Slots<Conn>,
+    /// The slot from which on idle connections are closed next, so that none goes twice before all others did.
+    let_go_from: usize,
     /// Earliest first. A connection that closes leaves its timer behind, which then finds no connection.
     timers: BinaryHeap<Reverse<(Instant, Token)>>,
     responder: Responder,
@@ -77,6 +81,7 @@ impl Worker {
             listener,
             accepting: Accepting::Idle,
             conns: Slots::new(CONNS_MAX),
+            let_go_from: 0,
             timers: BinaryHeap::new(),
             responder,
             tls,
@@ -189,6 +194,7 @@ impl Worker {
                     // A signal, or the peer gave up while it stood in the backlog.
                     Some(libc::EINTR | libc::ECONNABORTED) => {}
                     // Out of descriptors or memory, which closing connections give back.
+                    _ if self.let_idle_go() => {}
                     _ => {
                         self.accepting = Accepting::Paused { until: Instant::now() + ACCEPT_PAUSE };
                         return;
@@ -196,6 +202,19 @@ impl Worker {
                 },
             }
         }
+    }
+
+    /// Closes connections that wait for a further request, as servers do that have no room. Says whether there were any.
+    fn let_idle_go(&mut self) -> bool {
+        let idle = self.conns.iter().filter(|(_, conn)| conn.is_idle());
+        let idle: Vec<Key> = idle.map(|(key, _)| key).collect();
+        let first = idle.partition_point(|key| key.index() < self.let_go_from);
+        let (before, behind) = idle.split_at(first);
+        for key in behind.iter().chain(before).take(LET_GO_PER_TURN) {
+            self.conns.remove(*key);
+            self.let_go_from = key.index() + 1;
+        }
+        !idle.is_empty()
     }
 
     fn admit(&mut self, stream: TcpStream, peer: SocketAddr) {

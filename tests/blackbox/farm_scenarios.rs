@@ -5,10 +5,10 @@ use crate::support::*;
 use nephila::farm::{Breakage, PageKind, Scenario, Site, SiteSpec};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader};
-use std::net::UdpSocket;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, UdpSocket};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 
 /// `nephila farm` with flags as typed, telling its own names.
 struct Typed {
@@ -21,8 +21,12 @@ struct Typed {
 impl Typed {
     #[track_caller]
     fn start(flags: &[&str]) -> Typed {
+        Typed::start_as(nephila(), flags)
+    }
+
+    #[track_caller]
+    fn start_as(mut command: Command, flags: &[&str]) -> Typed {
         let dir = TempDir::new();
-        let mut command = nephila();
         command.args(["farm", "--json", "--until-stdin-closes", "--dns-port", "0"]).args(flags);
         command.arg("--seeds-file").arg(dir.join("seeds"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -262,6 +266,38 @@ fn the_name_server_outlives_any_bytes() {
         assert_eq!(answer[3] & 15, 0);
         assert_eq!(answer[length - 4..length], [127, 16, 1, 43], "the address of host 299");
     }
+}
+
+/// Five times as many peers as there are files, each of which keeps its connection: those that had an answer make room, and
+/// nobody is kept waiting, nor is one let go that has not asked yet.
+#[test]
+fn a_farm_out_of_files_lets_idle_peers_go() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 60; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_nephila")]);
+    let farm = Typed::start_as(command, &["--hosts", "300", "--pages", "1"]);
+    let peer = |host: u32| {
+        let stream = TcpStream::connect((nephila::farm::host_addr(host), farm.port())).unwrap();
+        stream.set_read_timeout(Some(PATIENCE / 4)).unwrap();
+        stream
+    };
+    let ask = |stream: &mut TcpStream| {
+        stream.write_all(b"GET /robots.txt HTTP/1.1\r\n\r\n").unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"Disallow: /private/\n") {
+            let mut bytes = [0; 1_000];
+            let n = stream.read(&mut bytes).expect("an answer in time");
+            assert!(n > 0, "closed before it was answered");
+            answer.extend_from_slice(&bytes[..n]);
+        }
+    };
+    let mut patient = peer(0);
+    let mut kept = Vec::new();
+    for host in 1..300 {
+        let mut stream = peer(host);
+        ask(&mut stream);
+        kept.push(stream);
+    }
+    ask(&mut patient);
 }
 
 #[test]

@@ -3,8 +3,13 @@
 mod tls;
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
+
+use flate2::read::GzDecoder;
+
+use crate::base::Transport;
+use crate::proto::dns::{HostName, Question, RecordKind, Reply};
 
 use super::{Breakage, Farm, FarmError, FarmOptions, PageKind, SiteSpec, host_addr};
 
@@ -202,6 +207,68 @@ fn chunked_documents_decode_to_the_same_bytes() {
         assert!(response.head.contains("Transfer-Encoding: chunked"));
         assert_eq!(response.body, farm.site().document(1, page, farm.port()));
     }
+}
+
+#[test]
+fn gzip_goes_to_whom_takes_it() {
+    let farm = farm(SiteSpec { gzip: 0.5, chunked: 0.5, page_sigma: 1.0, ..SiteSpec::default() });
+    let mut client = Client::new(&farm, 1);
+    let mut packed_pages = 0;
+    for page in 0..20 {
+        let document = farm.site().document(1, page, farm.port());
+        for (accepted, takes) in [("", false), ("Accept-Encoding: br, gzip\r\n", true)] {
+            client.write(&format!("GET {} HTTP/1.1\r\n{accepted}\r\n", path(page)));
+            let response = client.response(false);
+            let is_packed = takes && farm.site().is_gzip(1, page);
+            assert_eq!(response.head.contains("Content-Encoding: gzip\r\n"), is_packed, "{}", response.head);
+            let mut plain = Vec::new();
+            match is_packed {
+                true => drop(GzDecoder::new(&response.body[..]).read_to_end(&mut plain).unwrap()),
+                false => plain = response.body,
+            }
+            assert_eq!(plain, document);
+            packed_pages += u32::from(is_packed);
+        }
+    }
+    assert!((5..16).contains(&packed_pages), "{packed_pages}");
+}
+
+#[test]
+fn a_host_holds_every_answer_back_as_long_as_the_others_do_not() {
+    let farm = farm(SiteSpec { latency_ms: 40, latency_sigma: 1.5, ..SiteSpec::default() });
+    let slowest = (0..1000).max_by_key(|&host| farm.site().latency_ms(host)).unwrap();
+    let quickest = (0..1000).min_by_key(|&host| farm.site().latency_ms(host)).unwrap();
+    let ms = farm.site().latency_ms(slowest);
+    assert!(ms > 400 && farm.site().latency_ms(quickest) < 5, "{ms}");
+    let took = |host| {
+        let (mut client, start) = (Client::new(&farm, host), Instant::now());
+        assert_eq!(client.get("/robots.txt").status, 200);
+        start.elapsed()
+    };
+    assert!(took(quickest) < Duration::from_millis(400));
+    assert!(took(slowest) >= Duration::from_millis(u64::from(ms)));
+}
+
+#[test]
+fn names_are_told_and_counted_until_the_farm_stops() {
+    let spec = SiteSpec { hosts: 300, slow_hosts: 9, ..SiteSpec::default() };
+    let farm = Farm::start(FarmOptions { spec, dns_port: Some(0), ..FarmOptions::default() }).unwrap();
+    let addr = farm.name_server().unwrap();
+    assert!(addr.ip().is_loopback() && addr.port() > 0);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    for (name, expected) in [("h308.farm.test", true), ("h309.farm.test", false)] {
+        let question = Question::new(&HostName::parse(name).unwrap(), RecordKind::A, 5, 3);
+        socket.send_to(&question.datagram(true), addr).unwrap();
+        let mut answer = [0; 2_000];
+        let length = socket.recv(&mut answer).unwrap();
+        let addresses = vec![host_addr(308).into()];
+        let reply = question.read(&answer[..length], Transport::Udp);
+        assert_eq!(reply == Reply::Addresses { addresses, ttl_s: 3_600 }, expected, "{reply:?}");
+    }
+    assert_eq!(farm.stop().names_asked, 2);
+    assert!(UdpSocket::bind(addr).is_ok(), "the port is free again");
+    assert_eq!(self::farm(SiteSpec::default()).name_server(), None);
 }
 
 #[test]
