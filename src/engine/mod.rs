@@ -77,7 +77,8 @@ pub use extraction::{ExtractionSetup, TextsMade};
 pub(crate) use followers::{Copied, FollowersSetup};
 pub(crate) use from_master::{MasterFeed, MasterPosition};
 pub(crate) use inspect::cluster_view::{
-    ClusterOrder, ClusterReport, ClusterView, CopyPart, CopyView, NodeTold, NodeView, OrderFault, OwnerView,
+    ClusterOrder, ClusterReport, ClusterView, CopyPart, CopyView, LeavingView, NodeTold, NodeView,
+    OrderFault, OwnerView,
 };
 pub(crate) use inspect::crawl_rules::CrawlRules;
 pub use inspect::desk::Desk;

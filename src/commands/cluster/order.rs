@@ -1,6 +1,6 @@
 use super::AskedNode;
 use crate::base::counted;
-use crate::commands::shared::{DataArg, Failure, tell};
+use crate::commands::shared::{DataArg, Failure, hint, tell};
 use crate::engine::{ClusterOrder, ClusterView, NodeView};
 use clap::Args;
 use serde_json::json;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Let a node hand over all that it has, so that it can be stopped for good
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  nephila cluster drain 3 --data ./n1\n\nIt ends when the node has no partition any more. URLs, and what is known of them, are with the other nodes then; pages\nthat were fetched stay in the directory of the node. A node that votes keeps its vote, and has to go on running; any\nother one leaves the cluster, and can be stopped. Exit status 1: it cannot be done, or the time is over."
+    after_help = "Example:\n  nephila cluster drain 3 --data ./n1\n\nIt ends when the node has no partition any more, and all that it had, its pages too, is on the disks of two others; with\n--copies 0 its pages stay in its directory. Where there is one other node, one disk is enough. Who does not answer for\nten minutes is not waited for: the node says so when it leaves. A node that votes keeps its vote, and has to go on\nrunning; any other one leaves the cluster, and can be stopped. Exit status 1: it cannot be done, or the time is over."
 )]
 pub struct DrainArgs {
     /// Its number, as nephila cluster status tells it
@@ -85,14 +85,24 @@ impl DrainArgs {
             node.partitions == 0 && (node.membership == "left" || votes && node.membership == "draining")
         };
         let limit = self.timeout.map(Duration::from_secs);
-        let view = wait(&self.data.path, limit, |view| of(view).is_some_and(|node| is_done(&node, view)));
+        let mut waiting = Waiting::default();
+        let view = wait(&self.data.path, limit, |view| {
+            let node = of(view);
+            waiting.look(node.as_ref().filter(|node| node.is_about_to_leave(&view.voters)));
+            node.is_some_and(|node| is_done(&node, view))
+        });
         let Some(view) = view else {
+            let still = match waiting.since {
+                Some(_) => "has handed over everything, and waits until that is on two other disks,",
+                None => "still has something",
+            };
             return Err(Failure::No(format!(
-                "node {number} still has something after {} s; it goes on (nephila cluster status tells how far it is)",
+                "node {number} {still} after {} s; it goes on (nephila cluster status tells how far it is)",
                 began.elapsed().as_secs()
             )));
         };
         let votes = view.voters.contains(&number);
+        let others = view.members().filter(|node| node.membership == "member").count();
         let said = json!({ "node": number, "partitions": had, "votes": votes, "seconds": began.elapsed().as_secs_f64() });
         let partitions = counted(had, "partition");
         tell(&said, self.json, |_| match votes {
@@ -100,9 +110,45 @@ impl DrainArgs {
                 "node {number} has handed over {partitions}; it is a voter: leave it running, with nothing to do\n"
             ),
             false => format!(
-                "node {number} has handed over {partitions} and left: stop it with nephila stop; its pages stay in its directory\n"
+                "node {number} has handed over {partitions} and left: stop it with nephila stop; {}\n",
+                match others {
+                    1 => "what it had is with the one other node; its pages, too, unless --copies is 0",
+                    _ if waiting.was_long() => "its last line says who did not answer: keep its directory",
+                    _ if view.copy.is_none() => "its pages stay in its directory",
+                    _ => "what it had is on two other disks",
+                }
             ),
         })
+    }
+}
+
+/// A node that has handed over everything, and waits until that is on two other disks.
+#[derive(Default)]
+struct Waiting {
+    since: Option<Instant>,
+    is_told: bool,
+}
+
+/// It is said that a node waits if it does so for longer.
+const TOLD: Duration = Duration::from_secs(10);
+/// A node does not wait for longer.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+impl Waiting {
+    fn look(&mut self, node: Option<&NodeView>) {
+        let Some(node) = node else { return };
+        let since = *self.since.get_or_insert_with(Instant::now);
+        if !self.is_told && since.elapsed() >= TOLD {
+            self.is_told = true;
+            hint(format_args!(
+                "node {} has handed over everything, and waits until that is on two other disks (nephila cluster status there names whom it waits for)",
+                node.number
+            ));
+        }
+    }
+
+    fn was_long(&self) -> bool {
+        self.since.is_some_and(|since| since.elapsed() >= PATIENCE)
     }
 }
 
@@ -148,11 +194,15 @@ fn change(data: &Path, order: ClusterOrder, is_done: impl Fn(&ClusterView) -> bo
 }
 
 /// Looks again and again; `None` if the time is over.
-fn wait(data: &Path, limit: Option<Duration>, is_done: impl Fn(&ClusterView) -> bool) -> Option<ClusterView> {
+fn wait(
+    data: &Path,
+    limit: Option<Duration>,
+    mut is_done: impl FnMut(&ClusterView) -> bool,
+) -> Option<ClusterView> {
     let began = Instant::now();
     loop {
         let view = AskedNode::at(data).ok().and_then(|node| node.try_cluster());
-        if let Some(view) = view.filter(&is_done) {
+        if let Some(view) = view.filter(&mut is_done) {
             return Some(view);
         }
         if limit.is_some_and(|limit| began.elapsed() >= limit) {

@@ -1,7 +1,7 @@
 use super::AskedNode;
 use crate::base::{counted, shown};
 use crate::commands::shared::{DataArg, Failure, tell};
-use crate::engine::{ClusterView, CopyPart, CopyView, NodeTold, NodeView};
+use crate::engine::{ClusterView, CopyPart, CopyView, LeavingView, NodeTold, NodeView};
 use crate::limits::PARTITIONS;
 use clap::Args;
 use serde::Serialize;
@@ -93,6 +93,16 @@ fn short_of(view: &ClusterView) -> Vec<String> {
             view.node
         ));
     }
+    let waits = view.leaving.as_ref().filter(|leaving| !leaving.has_left && leaving.waited_ms > LEAVE_MS);
+    if let Some(LeavingView { waits_for, waited_ms, .. }) = waits.filter(|waits| !waits.waits_for.is_empty())
+    {
+        short.push(format!(
+            "node {} has waited to leave for {} s, as {} did not say that all it has is on two disks (see its nephila cluster status)",
+            view.node,
+            waited_ms / 1_000,
+            nodes(waits_for)
+        ));
+    }
     let owned: u64 = view.nodes.iter().map(|node| node.partitions).sum();
     let nobodys = (PARTITIONS as u64).saturating_sub(owned);
     if nobodys > 0 {
@@ -153,6 +163,7 @@ impl Found {
         }
         text += &table(&self.view);
         text += &copies(&self.view);
+        text += &leaving(&self.view);
         text
     }
 }
@@ -182,6 +193,27 @@ fn copies(view: &ClusterView) -> String {
     text
 }
 
+/// Nodes that have handed over everything, and are still there.
+fn leaving(view: &ClusterView) -> String {
+    let mut text = String::new();
+    for node in view.members().filter(|node| node.is_about_to_leave(&view.voters)) {
+        let of_itself = view.leaving.as_ref().filter(|_| node.number == view.node);
+        let waits_for = of_itself.filter(|leaving| !leaving.waits_for.is_empty());
+        let waits_for = waits_for
+            .map_or(String::new(), |leaving| format!("; it waits for {}", nodes(&leaving.waits_for)));
+        text += &format!(
+            "node {} has handed over everything, and leaves once all of it is on two other disks{waits_for}\n",
+            node.number
+        );
+    }
+    text
+}
+
+fn nodes(numbers: &[u16]) -> String {
+    let all: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    format!("node{} {}", if all.len() == 1 { "" } else { "s" }, all.join(", "))
+}
+
 /// How the council does, if it is outside of the nodes.
 fn council(view: &ClusterView) -> String {
     let Some(council) = &view.council else { return String::new() };
@@ -202,6 +234,8 @@ fn mode_text(mode: &str, view: &ClusterView) -> String {
 
 /// A copy may be behind for so long before that is less than was promised.
 const COPY_MS: u64 = 5_000;
+/// So may a node that waits for the copies of others.
+const LEAVE_MS: u64 = 60_000;
 
 const HEADS: [&str; 10] =
     ["node", "address", "state", "linked", "partitions", "pending", "open", "pages", "outbox", "right left"];
@@ -329,6 +363,33 @@ mod tests {
         assert_eq!(short_of(&whole), Vec::<String>::new());
         let both = "what node 1 has is on the disk of node 2, too\nnode 1 takes over what node 3 knew\n";
         assert_eq!(copies(&whole), both);
+    }
+
+    #[test]
+    fn who_waits_to_leave_says_for_whom() {
+        let mut gone = node(2, true, "crawling");
+        (gone.membership, gone.partitions) = ("draining".to_string(), 0);
+        let mut first = node(1, true, "crawling");
+        first.partitions = 4_096;
+        let mut view = view(vec![first, gone]);
+        let about = "node 2 has handed over everything, and leaves once all of it is on two other disks";
+        assert_eq!(leaving(&view), format!("{about}\n"), "as another one sees it");
+        view.node = 2;
+        let waits = LeavingView { waits_for: vec![1, 3], waited_ms: 59_000, ..LeavingView::default() };
+        view.leaving = Some(waits.clone());
+        assert_eq!(leaving(&view), format!("{about}; it waits for nodes 1, 3\n"));
+        assert_eq!(short_of(&view), Vec::<String>::new());
+        view.leaving = Some(LeavingView { waited_ms: 61_000, waits_for: vec![3], ..waits.clone() });
+        let short = short_of(&view);
+        assert!(
+            short.len() == 1
+                && short[0].starts_with("node 2 has waited to leave for 61 s, as node 3 did not"),
+            "{short:?}"
+        );
+        view.leaving = Some(LeavingView { waited_ms: 61_000, waits_for: Vec::new(), ..waits });
+        assert_eq!(short_of(&view), Vec::<String>::new(), "only the table is not changed yet");
+        view.voters = vec![1, 2, 3];
+        assert_eq!(leaving(&view), "", "a voter stays");
     }
 
     #[test]

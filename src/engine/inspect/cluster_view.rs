@@ -41,6 +41,21 @@ pub struct ClusterView {
     pub takes_in: u16,
     /// The council, if it is outside of the nodes.
     pub council: Option<CouncilView>,
+    /// The node that tells has handed over everything: what it waits for before it leaves.
+    pub leaving: Option<LeavingView>,
+}
+
+/// A node that has handed over everything, and leaves once that is on two other disks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LeavingView {
+    /// Nodes that have not said that what they have is on two disks; if it has left, those that it went without.
+    pub waits_for: Vec<u16>,
+    /// Nodes that have nobody who could have a copy.
+    pub alone: Vec<u16>,
+    /// Since it has nothing any more.
+    pub waited_ms: u64,
+    pub has_left: bool,
 }
 
 /// A council outside of the nodes, as the node that tells knows it.
@@ -148,6 +163,13 @@ pub struct ClusterLine {
     pub ready: bool,
     /// What is still to be told to other nodes.
     pub outbox: u64,
+}
+
+impl NodeView {
+    /// Whether it has handed over everything, and goes: a voter stays.
+    pub fn is_about_to_leave(&self, voters: &[u16]) -> bool {
+        self.membership == "draining" && self.partitions == 0 && !voters.contains(&self.number)
+    }
 }
 
 impl ClusterView {

@@ -12,6 +12,7 @@ use super::returned::Removed;
 use super::taking_over::{Taken, TakingOver};
 use super::verify_desk::{Places, VerifyDesk};
 use super::verifying::Originals;
+use super::vouching::Vouching;
 use crate::base::{Now, Wall, counted};
 use crate::engine::inspect::cluster_view::{CopyPart, CopyView};
 use crate::engine::runtime::events::Event;
@@ -35,6 +36,7 @@ pub(super) struct CopyDesk {
     folders: PageFolders,
     taking_over: TakingOver,
     verify: VerifyDesk,
+    vouching: Vouching,
     /// A table came, or something was taken over: copies may have to be looked at.
     is_news: bool,
     /// Copies that do not go on here, and whose.
@@ -80,6 +82,7 @@ impl CopyDesk {
             folders,
             taking_over,
             verify,
+            vouching: Vouching::default(),
             is_news: true,
             refused: Vec::new(),
             keeping,
@@ -102,12 +105,14 @@ impl CopyDesk {
         for (node, id) in self.refused.drain(..) {
             wires.send(node, &PeerWord::Copied { id, batch: 0 });
         }
+        self.vouching.begin(now, table.epoch(), &mut self.copying, &mut self.pages_out);
         let means = (asks, Calendar::new(wall));
         let mut busy = self.copying.turn(now, (table, me), means, wires);
         let kept = self.copies.turn(now, wires);
         busy |= kept.unwrap_or_else(|cause| self.failed(&cause));
         let sent = self.pages_out.turn(now, (table, me), wall, wires);
         busy |= sent.unwrap_or_else(|cause| self.failed_to_read(&cause));
+        self.vouching.turn(&self.copying, &self.pages_out, wires);
         let kept = self.keeping.turn(now);
         busy |= kept.unwrap_or_else(|cause| self.failed(&cause));
         self.tell_former((table, me), wires);
@@ -212,6 +217,11 @@ impl CopyDesk {
         }
     }
 
+    /// A node wants to know when all that this one has is on a second disk.
+    pub fn safe_asked(&mut self, node: u16, id: u64, epoch: u64) {
+        self.vouching.asked(node, id, epoch);
+    }
+
     /// A node wants to know whether all is as promised, or says so.
     pub fn verify(&mut self, node: u16, word: &PeerWord<'_>) {
         let CopyDesk { copies, folders, pages_out, .. } = self;
@@ -227,6 +237,11 @@ impl CopyDesk {
         self.pages_out.is_on()
     }
 
+    /// Who is to have one.
+    pub fn follower(&self) -> Option<u16> {
+        self.copying.follower()
+    }
+
     /// Whether somebody has all pages that this node had then, or nobody is to.
     pub fn has_pages_since(&self, at: Now) -> bool {
         self.pages_out.is_safe_since(at)
@@ -240,6 +255,7 @@ impl CopyDesk {
     pub fn down(&mut self, node: u16) {
         self.copying.down(node);
         self.verify.down(node);
+        self.vouching.down(node);
         self.pages_out.down(node);
     }
 
@@ -275,6 +291,11 @@ impl CopyDesk {
     /// Whether the index has what nodes knew that are gone, so that it may go by a share with their partitions.
     pub fn is_taken_in(&self) -> bool {
         !self.taking_over.is_busy() && !self.is_news
+    }
+
+    /// Whether its index has what nodes knew that are gone, and its store their pages.
+    pub fn is_all_kept(&self) -> bool {
+        self.is_taken_in() && self.keeping.next_due().is_none()
     }
 
     // Of nodes that are gone ------------------------------------------------------------------------------

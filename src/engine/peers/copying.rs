@@ -159,6 +159,13 @@ impl Copying {
         }
     }
 
+    /// Somebody waits: the index is asked now for what is new.
+    pub fn look_now(&mut self, now: Now) {
+        if let Some(copy) = &mut self.copy {
+            copy.look_at = copy.look_at.min(now);
+        }
+    }
+
     /// The link with a node is gone: what was on its way may not have come.
     pub fn down(&mut self, node: u16) {
         if let Some(copy) = self.copy.as_mut().filter(|copy| copy.to == node) {

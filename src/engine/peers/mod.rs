@@ -39,6 +39,7 @@
 //! | `copies`        | what others know, on the disk of this one                                            |
 //! | `pages_out`     | the pages of this node, on their way there                                           |
 //! | `pages_in`      | the pages of others, on the disk of this one                                         |
+//! | `vouching`      | what others want to know before they let something go: it is on a second disk         |
 //! | `verify_desk`   | whether nodes have what was promised: asked and told                                 |
 //! | `inquiry`       | all nodes of the cluster, asked by this one                                          |
 //! | `verifying`     | what this node has, compared with the copy of it                                     |
@@ -105,6 +106,7 @@ mod ticket_file;
 mod url_post;
 mod verify_desk;
 mod verifying;
+mod vouching;
 mod wire;
 mod wires;
 

@@ -3,7 +3,7 @@ use crate::limits::STORES_COPIED_MAX;
 use crate::proto::peer_wire::StoreName;
 use crate::storage::{make_directory, sync_directory};
 use crate::store_server::SegmentCopy;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -40,6 +40,28 @@ impl PageFolders {
         let own = (StoreName::OWN, self.data.clone());
         let all: BTreeMap<StoreName, PathBuf> = kept.chain([own]).collect();
         Ok(all.into_iter().take(STORES_COPIED_MAX).collect())
+    }
+
+    /// The same, and the copies of nodes that are about to leave, under the names that they are going to have here: they are on two
+    /// other disks before those nodes go.
+    pub fn stores_with(&self, leaving: &BTreeSet<u16>) -> io::Result<BTreeMap<StoreName, PathBuf>> {
+        let mut stores = self.stores()?;
+        for &node in leaving {
+            let folder = self.copies.join(node.to_string());
+            let inside = names(&folder)?.into_iter();
+            let inside =
+                inside.filter_map(|name| Some((store_name(name.to_str()?)?.node, folder.join(name))));
+            for (of, folder) in inside.chain([(node, folder.clone())]) {
+                let is_free = |name: &StoreName| !stores.contains_key(name);
+                let name = (1..=u16::MAX).map(|count| StoreName { node: of, count }).find(is_free);
+                if let Some(name) = name.filter(|_| stores.len() < STORES_COPIED_MAX)
+                    && !names(&folder.join(SEGMENTS))?.is_empty()
+                {
+                    stores.insert(name, folder);
+                }
+            }
+        }
+        Ok(stores)
     }
 
     /// Where the store of this node is.
@@ -121,6 +143,11 @@ fn store_name(text: &str) -> Option<StoreName> {
 fn names(folder: &Path) -> io::Result<Vec<OsString>> {
     match fs::read_dir(folder) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        entries => entries?.map(|entry| Ok(entry?.file_name())).collect(),
+        entries => {
+            let mut names: Vec<OsString> =
+                entries?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>()?;
+            names.sort_unstable();
+            Ok(names)
+        }
     }
 }

@@ -3,7 +3,7 @@ use super::follower::{Behind, Follower};
 use super::page_folders::PageFolders;
 use crate::base::{Now, Wall};
 use crate::limits::{PAGE_PIECE_BYTES_MAX, PAGES_UNCOUNTED_BYTES_MAX, SEGMENTS_PER_WORD_MAX};
-use crate::peer::Table;
+use crate::peer::{NodeState, Table};
 use crate::proto::peer_wire::{CopiedStore, PeerWord, StoreName};
 use crate::proto::record::{SegmentPiece, SegmentState};
 use crate::store_server::{Looked, SegmentSource};
@@ -27,6 +27,9 @@ pub(super) struct PagesOut {
     /// Of the talk that comes next.
     next: u64,
     talk: Option<Talk>,
+    /// Nodes that are about to leave, and the table that says so: what is here of their pages goes on to the follower before.
+    leaving: BTreeSet<u16>,
+    by: Option<Arc<Table>>,
 }
 
 /// What a follower has of the stores of this node.
@@ -42,6 +45,8 @@ struct Talk {
     id: u64,
     to: u16,
     stores: BTreeMap<StoreName, SegmentSource>,
+    /// Where they are.
+    places: BTreeMap<StoreName, PathBuf>,
     /// The follower has told all that it has.
     is_told: bool,
     held: BTreeMap<(StoreName, u64), SegmentState>,
@@ -79,7 +84,8 @@ const UPTO_US: u64 = 10_000_000;
 impl PagesOut {
     /// `starts` is how often this node was started: no talk of an earlier process has a number of this one.
     pub fn new(is_on: bool, starts: u32, folders: PageFolders) -> PagesOut {
-        PagesOut { follower: Follower::new(is_on), folders, next: u64::from(starts) << 32, talk: None }
+        let (follower, next) = (Follower::new(is_on), u64::from(starts) << 32);
+        PagesOut { follower, folders, next, talk: None, leaving: BTreeSet::new(), by: None }
     }
 
     pub fn is_on(&self) -> bool {
@@ -97,6 +103,10 @@ impl PagesOut {
         if self.follower.follow(table, me, now) {
             self.talk = None;
         }
+        if self.by.as_ref().is_none_or(|by| !Arc::ptr_eq(by, table)) {
+            self.leaving = about_to_leave(table, me);
+            self.by = Some(table.clone());
+        }
         let Some(to) = self.follower.node().filter(|to| wires.is_linked(*to)) else {
             self.talk = None;
             return Ok(false);
@@ -112,7 +122,7 @@ impl PagesOut {
             self.next += 1;
             return self.ask(to, now, wires).map(|()| true).inspect_err(|_| self.rest(now));
         };
-        let moved = match talk.turn(now, (&self.folders, wall), wires) {
+        let moved = match talk.turn(now, (&self.folders, &self.leaving), wall, wires) {
             Ok(moved) => moved,
             Err(cause) => {
                 self.rest(now);
@@ -135,9 +145,8 @@ impl PagesOut {
     }
 
     fn ask(&mut self, to: u16, now: Now, wires: &mut dyn Sends) -> io::Result<()> {
-        let source = |(name, folder): (StoreName, PathBuf)| (name, SegmentSource::new(&folder));
-        let stores = self.folders.stores()?.into_iter().map(source).collect();
-        let talk = Talk::new(self.next, to, stores, (self.follower.has_lost(), now));
+        let places = self.folders.stores_with(&self.leaving)?;
+        let talk = Talk::new(self.next, to, places, (self.follower.has_lost(), now));
         let name =
             |(name, source): (&StoreName, &SegmentSource)| CopiedStore { name: *name, key: source.key() };
         let stores = talk.stores.iter().map(name).collect();
@@ -158,6 +167,13 @@ impl PagesOut {
         talk.is_told |= is_all;
         talk.is_refused |= is_refused;
         held.iter().for_each(|(store, state)| talk.count(*store, *state));
+    }
+
+    /// Somebody waits: the stores are looked at now.
+    pub fn look_now(&mut self, now: Now) {
+        if let Some(talk) = &mut self.talk {
+            talk.look_at = talk.look_at.min(now);
+        }
     }
 
     pub fn down(&mut self, node: u16) {
@@ -210,16 +226,13 @@ impl PagesOut {
 }
 
 impl Talk {
-    fn new(
-        id: u64,
-        to: u16,
-        stores: BTreeMap<StoreName, SegmentSource>,
-        (is_short, now): (bool, Now),
-    ) -> Talk {
+    fn new(id: u64, to: u16, places: BTreeMap<StoreName, PathBuf>, (is_short, now): (bool, Now)) -> Talk {
+        let source = |(name, folder): (&StoreName, &PathBuf)| (*name, SegmentSource::new(folder));
         Talk {
             id,
             to,
-            stores,
+            stores: places.iter().map(source).collect(),
+            places,
             is_told: false,
             held: BTreeMap::new(),
             found: BTreeMap::new(),
@@ -261,7 +274,8 @@ impl Talk {
     fn turn(
         &mut self,
         now: Now,
-        (folders, wall): (&PageFolders, Wall),
+        places: (&PageFolders, &BTreeSet<u16>),
+        wall: Wall,
         wires: &mut dyn Sends,
     ) -> io::Result<bool> {
         if !self.is_told {
@@ -269,7 +283,7 @@ impl Talk {
         }
         if self.is_idle() && now >= self.look_at {
             self.end_round(now, wall, wires);
-            self.look(folders, now, wires)?;
+            self.look(places, now, wires)?;
         }
         self.send(wires)
     }
@@ -304,9 +318,14 @@ impl Talk {
         }
     }
 
-    fn look(&mut self, folders: &PageFolders, now: Now, wires: &mut dyn Sends) -> io::Result<()> {
-        // The follower was not told of the pages of a node that is gone since: the next talk has them.
-        self.is_over = folders.stores()?.len() != self.stores.len();
+    fn look(
+        &mut self,
+        (folders, leaving): (&PageFolders, &BTreeSet<u16>),
+        now: Now,
+        wires: &mut dyn Sends,
+    ) -> io::Result<()> {
+        // The follower was not told of the pages of a node that is gone since, or is about to: the next talk has them.
+        self.is_over = folders.stores_with(leaving)? != self.places;
         if self.is_over {
             return Ok(());
         }
@@ -386,6 +405,12 @@ impl Talk {
         }
         Ok(is_sent)
     }
+}
+
+/// Nodes that hand over all that they have, and go. A voter stays.
+fn about_to_leave(table: &Table, me: u16) -> BTreeSet<u16> {
+    let nodes = table.nodes().iter().filter(|node| node.state == NodeState::Draining && node.number != me);
+    nodes.map(|node| node.number).filter(|node| !table.voters().contains(node)).collect()
 }
 
 /// A word without its bytes counts, too.

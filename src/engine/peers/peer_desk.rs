@@ -109,6 +109,7 @@ impl PeerDesk {
             parts;
         let handing_over = HandingOver::new(id.starts);
         let rounds = Rounds::new(id.number);
+        let leaving = Leaving::new(id.starts);
         let mut desk = PeerDesk {
             id,
             files,
@@ -130,7 +131,7 @@ impl PeerDesk {
             keep_at: Now::ZERO,
             right: RightTelling::default(),
             is_lost: false,
-            leaving: Leaving::default(),
+            leaving,
             dialed: BTreeSet::new(),
             is_renamed: false,
             paused: BTreeMap::new(),
@@ -188,7 +189,7 @@ impl PeerDesk {
         self.council.read_table_again(me, |node| wires.peer(node).is_some(), now);
         let mut busy = !is_kept && self.is_kept();
         self.council.want_voters(me, |node| wires.peer(node).is_some(), now);
-        self.leave();
+        self.leave(wires);
         let beat = self.right.turn(&self.council, self.leaving.has_left(), &self.health, now);
         self.out.extend(beat.map(Saying::Beat));
         self.hand_over(now, wires);
@@ -249,15 +250,17 @@ impl PeerDesk {
     }
 
     /// A node that was to hand over everything, and has, leaves. A voter stays, with nothing: its vote counts.
-    fn leave(&mut self) {
+    fn leave(&mut self, wires: &mut Wires) {
         let me = self.id.number;
-        let Some(table) = self.table().filter(|table| !table.voters().contains(&me)) else { return };
-        let Some(state) = table.node(me).map(|node| node.state) else { return };
-        let has_nothing = state == NodeState::Draining
+        let Some(table) = self.table().filter(|table| !table.voters().contains(&me)).cloned() else { return };
+        let is_draining = table.node(me).is_some_and(|node| node.state == NodeState::Draining);
+        let has_nothing = is_draining
             && table.owned_by(me).next().is_none()
-            && self.standing().is_settled
+            && self.copies.is_all_kept()
             && self.post.is_through();
-        if self.leaving.turn(state, has_nothing, &mut self.copies, &self.health, self.now)
+        let has_nothing = (has_nothing, has_nothing && self.standing().is_settled);
+        let (means, mut ways) = ((&mut self.copies, &*self.health), Ways(wires));
+        if self.leaving.turn(self.now, (&table, me), has_nothing, means, &mut ways)
             && let Some(rights) = self.council.rights_mut()
         {
             rights.leave();
@@ -323,10 +326,11 @@ impl PeerDesk {
         let post = self.post.next_due().filter(|_| self.share.is_dealt());
         let keeps = (!self.is_kept()).then_some(self.keep_at);
         let right = self.right.next_due(self.council.rights());
-        let hearsay = self.hearsay.next_due();
+        let (hearsay, leaving) = (self.hearsay.next_due(), self.leaving.next_due());
         let moves = [self.handing_over.next_due(), self.arriving.next_due(), self.copies.next_due()];
         let others = [self.share.next_due(), self.rounds.next_due(), self.tickets.next_due()];
-        let parts = [paused, post, keeps, right, hearsay].into_iter().chain(moves).chain(others).flatten();
+        let parts =
+            [paused, post, keeps, right, hearsay, leaving].into_iter().chain(moves).chain(others).flatten();
         let parts = parts.chain(self.council.next_due(self.id.number));
         // What is due and could not be done waits for something else than the time.
         parts.filter(|due| *due > self.now).min()
@@ -340,6 +344,7 @@ impl PeerDesk {
             taken_over: self.is_lost,
             copy: self.copies.view(self.now),
             takes_in: self.copies.takes_in(),
+            leaving: self.leaving.view(),
             council: self.council.view(self.now),
             ..ClusterView::default()
         };
@@ -633,6 +638,8 @@ impl PeerDesk {
             | PeerWord::Verified { .. }
             | PeerWord::SumAsk { .. }
             | PeerWord::Sum { .. } => self.copies.verify(node, word),
+            PeerWord::SafeAsk { id, epoch } => self.copies.safe_asked(node, *id, *epoch),
+            PeerWord::Safe { id, is_alone } => self.leaving.said(node, *id, *is_alone),
             PeerWord::Want(wants) => self.wanted(node, wants),
             PeerWord::Grant(grants) => self.tickets.grants(node, grants, self.now),
             PeerWord::Wait(waits) => self.tickets.waits(waits, self.now),

@@ -257,9 +257,12 @@ impl Run {
         let held = originals.pages_out.held_there().filter(|_| self.follower.is_some());
         let mut tasks = Vec::new();
         if let Some(held) = held {
-            tasks.extend(held.segments.into_iter().map(|(store, state)| Task::Segment(store, state)));
-            let untold = |(store, segment)| Task::Check(store, segment, Cause::Untold);
-            tasks.extend(held.untold.into_iter().map(untold));
+            // Copies of nodes that are about to leave are compared by those.
+            let is_ours = |store: &StoreName| self.stores.contains_key(store);
+            let segments = held.segments.into_iter().filter(|(store, _)| is_ours(store));
+            tasks.extend(segments.map(|(store, state)| Task::Segment(store, state)));
+            let untold = held.untold.into_iter().filter(|(store, _)| is_ours(store));
+            tasks.extend(untold.map(|(store, segment)| Task::Check(store, segment, Cause::Untold)));
         }
         let known = originals.copying.told().filter(|_| self.follower.is_some());
         tasks.extend(known.map(|(copy, sum)| Task::Knowledge(copy, sum)));

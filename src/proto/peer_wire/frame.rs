@@ -64,10 +64,12 @@ pub enum FrameKind {
     Verified = 31,
     SumAsk = 32,
     Sum = 33,
+    SafeAsk = 34,
+    Safe = 35,
 }
 
 impl FrameKind {
-    pub const ALL: [FrameKind; 33] = [
+    pub const ALL: [FrameKind; 35] = [
         FrameKind::Hello,
         FrameKind::Refused,
         FrameKind::TableAsk,
@@ -101,6 +103,8 @@ impl FrameKind {
         FrameKind::Verified,
         FrameKind::SumAsk,
         FrameKind::Sum,
+        FrameKind::SafeAsk,
+        FrameKind::Safe,
     ];
 
     pub fn from_u8(number: u8) -> Option<FrameKind> {
@@ -142,6 +146,8 @@ impl FrameKind {
             FrameKind::Verified => "VERIFIED",
             FrameKind::SumAsk => "SUM_ASK",
             FrameKind::Sum => "SUM",
+            FrameKind::SafeAsk => "SAFE_ASK",
+            FrameKind::Safe => "SAFE",
         }
     }
 }

@@ -158,6 +158,17 @@ pub enum PeerWord<'a> {
         id: u64,
         sum: Sum,
     },
+    /// The receiver is to say when all that it has now, by a table of this epoch or a later one, is on a second disk, which is not
+    /// the sender's.
+    SafeAsk {
+        id: u64,
+        epoch: u64,
+    },
+    /// It is; or there is nobody who could have it.
+    Safe {
+        id: u64,
+        is_alone: bool,
+    },
 }
 
 impl PeerWord<'_> {
@@ -196,6 +207,8 @@ impl PeerWord<'_> {
             PeerWord::Verified { .. } => FrameKind::Verified,
             PeerWord::SumAsk { .. } => FrameKind::SumAsk,
             PeerWord::Sum { .. } => FrameKind::Sum,
+            PeerWord::SafeAsk { .. } => FrameKind::SafeAsk,
+            PeerWord::Safe { .. } => FrameKind::Safe,
         }
     }
 
@@ -315,6 +328,14 @@ impl PeerWord<'_> {
                 out.extend_from_slice(&id.to_le_bytes());
                 sum.write(out);
             }
+            PeerWord::SafeAsk { id, epoch } => {
+                out.extend_from_slice(&id.to_le_bytes());
+                out.extend_from_slice(&epoch.to_le_bytes());
+            }
+            PeerWord::Safe { id, is_alone } => {
+                out.extend_from_slice(&id.to_le_bytes());
+                out.push(u8::from(*is_alone));
+            }
         }
     }
 }
@@ -400,6 +421,8 @@ impl<'a> Frame<'a> {
             }
             FrameKind::SumAsk => PeerWord::SumAsk { id: fields.u64()?, of: SumOf::read(&mut fields)? },
             FrameKind::Sum => PeerWord::Sum { id: fields.u64()?, sum: Sum::read(&mut fields)? },
+            FrameKind::SafeAsk => PeerWord::SafeAsk { id: fields.u64()?, epoch: fields.u64()? },
+            FrameKind::Safe => PeerWord::Safe { id: fields.u64()?, is_alone: fields.yes_or_no()? },
         };
         fields.end()?;
         Ok(word)

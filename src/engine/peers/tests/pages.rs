@@ -317,6 +317,46 @@ fn pages_of_nodes_that_are_gone_are_kept_and_copied_on() {
 }
 
 #[test]
+fn pages_of_a_node_that_is_about_to_leave_are_copied_on_before_it_does() {
+    let stage = Stage::new("leaving");
+    store(&stage.node(1), &["http://a/own"], 100);
+    // Node 1 has the copy of node 3, which itself has pages of node 7, as it has; and that of node 4, which stays.
+    store(&stage.node(1).join("copies/3"), &["http://c/drained"], 1 << 20);
+    store(&stage.node(1).join("copies/3/7.1"), &["http://g/gone"], 100);
+    store(&stage.node(1).join("copies/7.1.pages"), &["http://g/other"], 100);
+    store(&stage.node(1).join("copies/4"), &["http://d/stays"], 100);
+    let mut pair = Pair::new(&stage);
+    let nodes = |state| {
+        let node = |number, state| TableNode { state, ..pair.member(number) };
+        let member = |number| node(number, NodeState::Member);
+        // The next one on the ring after node 1 is node 2: whoever is not a member follows nobody.
+        vec![member(1), member(2), node(3, state), node(4, NodeState::Draining)]
+    };
+    let table = |state| Arc::new(Table::first(nodes(state), vec![4], Spread::Domain, 9).unwrap());
+    let (draining, left) = (table(NodeState::Draining), table(NodeState::Left));
+    pair.table = draining;
+    pair.finish();
+    let copy = stage.node(2).join("copies/1");
+    assert!(has(&copy.join("3.1"), "http://c/drained") && has(&copy.join("7.2"), "http://g/gone"));
+    assert!(has(&copy.join("7.1"), "http://g/other") && !copy.join("4.1").exists(), "a voter stays");
+    // It has left. What is kept of it has the names that the copy has, and nothing is sent again.
+    let before = pair.to.bytes;
+    let copies = stage.node(1).join("copies");
+    fs::rename(copies.join("3"), copies.join("3.1.taken")).unwrap();
+    pair.table = left;
+    pair.finish();
+    PageFolders::new(&stage.node(1)).keep(&copies.join("3.1.taken"), 3).unwrap();
+    pair.finish();
+    pair.finish();
+    assert!(
+        has(&copies.join("3.1.pages"), "http://c/drained") && has(&copies.join("7.2.pages"), "http://g/gone")
+    );
+    assert!(has(&copy.join("3.1"), "http://c/drained") && has(&copy.join("7.2"), "http://g/gone"));
+    let again = pair.to.bytes - before;
+    assert!(again < 64 << 10, "{again} bytes");
+}
+
+#[test]
 fn a_disk_that_refuses_is_left_alone_for_a_while() {
     let stage = Stage::new("refuses");
     store(&stage.node(1), &["http://a/1"], 100);

@@ -10,7 +10,7 @@ use crate::sim::cluster::node::{ClusterNode, node_folder};
 use crate::sim::web::PORT;
 use crate::store_server::Holdings;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A run that takes longer than this after the last misfortune does not come to rest.
 const REST_S_MAX: u64 = 1_800;
@@ -171,6 +171,40 @@ impl ClusterWorld {
                     lost,
                 );
             }
+        }
+    }
+
+    /// A drained node has left: nobody was away for so long that it was not waited for. With copies its pages are on two other disks,
+    /// or on as many as there are.
+    pub(super) fn judge_what_is_left(&self, number: usize, view: &ClusterView, now: Now) {
+        let leaving = view.leaving.as_ref().expect("it has left, and says how");
+        assert!(leaving.waits_for.is_empty(), "node {number} has left at {now:?} without {leaving:?}");
+        if !self.plan.copies {
+            return;
+        }
+        let others = view.members().filter(|node| node.membership == "member").count().min(2);
+        let stores = |number: usize| -> Vec<Holdings> {
+            let folder = node_folder(self.folder.path(), number);
+            if folder.is_dir() { stores_of(&folder) } else { Vec::new() }
+        };
+        let holds = |stores: &Vec<Holdings>, url: &str| {
+            stores.iter().any(|store| store.holds(url).expect("the disk does not fail"))
+        };
+        // Its own, and those of nodes that were gone.
+        let own = node_folder(self.folder.path(), number);
+        let is_kept = |folder: &PathBuf| folder.extension().is_some_and(|extension| extension == "pages");
+        let kept = stores_of_others(&own).into_iter().filter(is_kept);
+        let open = |folder: PathBuf| Holdings::open(&folder).expect("the disk does not fail");
+        let own: Vec<Holdings> = kept.chain([own.clone()]).map(open).collect();
+        let of_others = (0..self.nodes.len()).filter(|other| *other != number);
+        let of_others: Vec<Vec<Holdings>> = of_others.map(stores).collect();
+        for (host, target) in self.judge.borrow().pages() {
+            let url = format!("http://{}:{PORT}{target}", host_name(host));
+            let held = of_others.iter().filter(|stores| holds(stores, &url)).count();
+            assert!(
+                held >= others || !holds(&own, &url),
+                "{url} is on {held} other disks of {others} at {now:?}, when node {number} has left: {leaving:?}"
+            );
         }
     }
 

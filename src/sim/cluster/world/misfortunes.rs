@@ -75,7 +75,7 @@ impl ClusterWorld {
         }
     }
 
-    /// One of them is to go, and is stopped when it has. Its disk is not needed any more if another one has its pages.
+    /// One of them is to go, and is stopped when it has. Its disk is not needed any more if others have its pages.
     fn drain_one(&mut self, now: Now) {
         if let Some(at) = self.drain_at.filter(|at| *at <= now) {
             let is_there = |number: &usize| *number != 0 && self.nodes[*number].is_some();
@@ -99,8 +99,12 @@ impl ClusterWorld {
                 continue;
             }
             self.report.drained += 1;
+            self.judge_what_is_left(number, &view, now);
             self.kill(number, Now::NEVER, now);
             (self.start_at[number], self.gone[number]) = (None, true);
+            if !self.plan.copies && self.report.lost > 0 {
+                self.typing.lose(number, now, |_| true);
+            }
             // What was to be typed there is typed elsewhere.
             self.typing.pass_on(number, now);
             if self.plan.copies {
@@ -118,6 +122,13 @@ impl ClusterWorld {
         self.died_busy[number] = false;
         // What was typed there may be known to nobody.
         self.typing.lose(number, until, |_| true);
+        if !self.plan.copies {
+            // So may what nodes handed over to it that are not there any more: nobody tells it again.
+            for gone in (0..self.nodes.len()).filter(|other| self.gone[*other]) {
+                self.typing.lose(gone, until, |_| true);
+                self.typing.pass_on(gone, until);
+            }
+        }
         let hosts = self.tables.lose_disk(number);
         self.judge.borrow_mut().disk_lost(&hosts);
     }

@@ -1,0 +1,60 @@
+use super::Sends;
+use super::copying::Copying;
+use super::pages_out::PagesOut;
+use crate::base::Now;
+use crate::proto::peer_wire::PeerWord;
+use std::collections::BTreeMap;
+
+/// What this node says to others that want to let something go which they handed over: all that it has is on a second disk.
+///
+/// ```text
+///   SAFE_ASK ──► what there is now ──► to the follower: COPY, PAGES ──► … ──► on its disk ── SAFE ──►
+/// ```
+#[derive(Default)]
+pub(super) struct Vouching {
+    /// One question of each node: the last.
+    asked: BTreeMap<u16, Asked>,
+}
+
+struct Asked {
+    id: u64,
+    /// Of a table that tells who leaves, and so who follows whom.
+    epoch: u64,
+    /// This node goes by such a table since then: what it had then has to be on the other disk.
+    since: Option<Now>,
+}
+
+impl Vouching {
+    /// A node wants to know; it asks until it is told.
+    pub fn asked(&mut self, node: u16, id: u64, epoch: u64) {
+        if self.asked.get(&node).is_none_or(|asked| asked.id != id) {
+            self.asked.insert(node, Asked { id, epoch, since: None });
+        }
+    }
+
+    pub fn down(&mut self, node: u16) {
+        self.asked.remove(&node);
+    }
+
+    /// By a table of this epoch, what there is now is what counts. Nobody waits for the next look.
+    pub fn begin(&mut self, now: Now, epoch: u64, copying: &mut Copying, pages_out: &mut PagesOut) {
+        for asked in self.asked.values_mut().filter(|asked| asked.since.is_none() && asked.epoch <= epoch) {
+            asked.since = Some(now);
+            copying.look_now(now);
+            pages_out.look_now(now);
+        }
+    }
+
+    /// Tells those for whom it is so by now.
+    pub fn turn(&mut self, copying: &Copying, pages_out: &PagesOut, wires: &mut dyn Sends) {
+        self.asked.retain(|node, asked| {
+            let Some(since) = asked.since else { return true };
+            let is_alone = copying.follower().is_none_or(|follower| follower == *node);
+            let is_safe = copying.is_safe_since(since) && pages_out.is_safe_since(since);
+            if is_alone || is_safe {
+                wires.send(*node, &PeerWord::Safe { id: asked.id, is_alone });
+            }
+            !is_alone && !is_safe
+        });
+    }
+}
