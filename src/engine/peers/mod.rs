@@ -38,6 +38,7 @@
 //! | `copying`       | what this node knows, on its way to the disk of the next one on the ring             |
 //! | `copies`        | what others know, on the disk of this one                                            |
 //! | `pages_out`     | the pages of this node, on their way there                                           |
+//! | `held_segments` | what a follower has of them, and how many bytes that are                             |
 //! | `pages_in`      | the pages of others, on the disk of this one                                         |
 //! | `vouching`      | what others want to know before they let something go: it is on a second disk         |
 //! | `verify_desk`   | whether nodes have what was promised: asked and told                                 |
@@ -75,6 +76,7 @@ mod follower;
 mod giving;
 mod handing_over;
 mod hearsay;
+mod held_segments;
 mod index_asks;
 mod inquiry;
 mod introduction;

@@ -1,5 +1,6 @@
 use super::Sends;
 use super::follower::{Behind, Follower};
+use super::held_segments::{HeldSegments, SegmentKey};
 use super::page_folders::PageFolders;
 use crate::base::{Now, Wall};
 use crate::limits::{PAGE_PIECE_BYTES_MAX, PAGES_UNCOUNTED_BYTES_MAX, SEGMENTS_PER_WORD_MAX};
@@ -37,7 +38,7 @@ pub(super) struct HeldThere {
     /// So much of each segment.
     pub segments: Vec<(StoreName, SegmentState)>,
     /// Segments here of which nothing can be said: they are empty, or cannot be read.
-    pub untold: Vec<(StoreName, u64)>,
+    pub untold: Vec<SegmentKey>,
 }
 
 /// With one follower, over one link.
@@ -49,18 +50,18 @@ struct Talk {
     places: BTreeMap<StoreName, PathBuf>,
     /// The follower has told all that it has.
     is_told: bool,
-    held: BTreeMap<(StoreName, u64), SegmentState>,
+    held: HeldSegments,
     /// What the stores had at the last look, and when that was.
-    found: BTreeMap<(StoreName, u64), SegmentState>,
+    found: BTreeMap<SegmentKey, SegmentState>,
     /// All that were there, also those of which nothing can be said.
-    listed: BTreeSet<(StoreName, u64)>,
+    listed: BTreeSet<SegmentKey>,
     looked_at: Option<Now>,
     /// The first of them that the disk did not give, and why.
     trouble: Option<(PathBuf, io::Error)>,
     /// The follower had no room: what is not needed goes before anything comes.
     is_short: bool,
     /// What of it is to be sent, and how far the first of it is.
-    queue: VecDeque<(StoreName, u64)>,
+    queue: VecDeque<SegmentKey>,
     at: Option<u64>,
     /// What was sent and is not counted, with the bytes of each word.
     flying: VecDeque<(StoreName, SegmentState, u64)>,
@@ -197,7 +198,7 @@ impl PagesOut {
     /// What the follower says that it has, as far as it is as it was found here at the last look. Nothing while it says nothing.
     pub fn held_there(&self) -> Option<HeldThere> {
         let talk = self.talk.as_ref().filter(|talk| talk.is_told)?;
-        let same = |(key, found): (&(StoreName, u64), &SegmentState)| {
+        let same = |(key, found): (&SegmentKey, &SegmentState)| {
             let held = talk.held.get(key).filter(|held| held.print == found.print)?;
             let state = match (held.is_sealed, found.is_sealed) {
                 (true, true) if held.bytes == found.bytes => *found,
@@ -221,7 +222,7 @@ impl PagesOut {
 
     /// Bytes that the follower has.
     pub fn bytes(&self) -> u64 {
-        self.talk.as_ref().map_or(0, |talk| talk.held.values().map(|state| state.bytes).sum())
+        self.talk.as_ref().map_or(0, |talk| talk.held.bytes())
     }
 }
 
@@ -234,7 +235,7 @@ impl Talk {
             stores: places.iter().map(source).collect(),
             places,
             is_told: false,
-            held: BTreeMap::new(),
+            held: HeldSegments::default(),
             found: BTreeMap::new(),
             listed: BTreeSet::new(),
             looked_at: None,
@@ -305,7 +306,7 @@ impl Talk {
         for (store, segment) in self.held.keys().filter(|key| !self.listed.contains(key)) {
             gone.entry(*store).or_default().push(*segment);
         }
-        self.held.retain(|key, _| self.listed.contains(key));
+        self.held.keep(&self.listed);
         let is_gone = !gone.is_empty();
         gone.into_iter().for_each(|(store, segments)| self.say_gone(store, &segments, wires));
         is_gone
@@ -340,16 +341,16 @@ impl Talk {
             self.let_go(wires);
         }
         // One in use that has the number of another, which is there: nobody would read it until it is sealed.
-        let is_other = |(key, found): (&(StoreName, u64), &SegmentState)| {
+        let is_other = |(key, found): (&SegmentKey, &SegmentState)| {
             let held = self.held.get(key)?;
             (!found.is_sealed && held.print != found.print).then_some(*key)
         };
-        let others: Vec<(StoreName, u64)> = self.found.iter().filter_map(is_other).collect();
+        let others: Vec<SegmentKey> = self.found.iter().filter_map(is_other).collect();
         for key in others {
             self.held.remove(&key);
             self.say_gone(key.0, &[key.1], wires);
         }
-        let is_new = |(key, state): &(&(StoreName, u64), &SegmentState)| self.held.get(key) != Some(state);
+        let is_new = |(key, state): &(&SegmentKey, &SegmentState)| self.held.get(key) != Some(state);
         self.queue = self.found.iter().filter(is_new).map(|(key, _)| *key).collect();
         self.looked_at = Some(now);
         self.pause_us = if self.queue.is_empty() { (2 * self.pause_us).min(LOOK_US_MAX) } else { LOOK_US };
