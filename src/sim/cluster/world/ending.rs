@@ -177,8 +177,12 @@ impl ClusterWorld {
     /// A drained node has left: nobody was away for so long that it was not waited for. With copies its pages are on two other disks,
     /// or on as many as there are.
     pub(super) fn judge_what_is_left(&self, number: usize, view: &ClusterView, now: Now) {
-        let leaving = view.leaving.as_ref().expect("it has left, and says how");
-        assert!(leaving.waits_for.is_empty(), "node {number} has left at {now:?} without {leaving:?}");
+        // It may have been killed when it had said that it leaves: the process before this one waited.
+        let leaving = view.leaving.as_ref();
+        assert!(
+            leaving.is_none_or(|leaving| leaving.waits_for.is_empty()),
+            "node {number} has left at {now:?} without {leaving:?}"
+        );
         if !self.plan.copies {
             return;
         }

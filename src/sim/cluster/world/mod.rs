@@ -346,4 +346,11 @@ mod tests {
             assert_eq!(run_cluster(seed, 2..=5, None), run_cluster(seed, 2..=5, None));
         }
     }
+
+    /// Its disk is wiped, and the one that its pages went to is lost a moment later.
+    #[test]
+    fn a_drained_node_leaves_its_pages_on_two_disks() {
+        let report = run_cluster(100_538, 3..=7, None);
+        assert!(report.drained == 1 && report.lost == 1, "{report:?}");
+    }
 }
