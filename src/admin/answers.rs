@@ -58,6 +58,7 @@ pub async fn answer(office: Arc<Office>, verb: Verb, request: Request) -> Respon
         Verb::Order => order(&office, &head, &body),
         Verb::Verify => cluster(&office).map(|cluster| said(&json!({ "id": cluster.verify().ask() }))),
         Verb::Verified => cluster(&office).map(|cluster| said(&*cluster.verify().get())),
+        Verb::Safe => cluster(&office).map(|cluster| said(&json!({ "id": cluster.ask_safe() }))),
         Verb::Pause => pause(&office, &head, &body, true).await,
         Verb::Resume => pause(&office, &head, &body, false).await,
         Verb::Stop => stop(&office, &head, &body),

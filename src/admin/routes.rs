@@ -21,7 +21,8 @@ pub struct Route {
 impl Route {
     /// Only a node of a cluster has an answer.
     pub fn is_of_cluster(&self) -> bool {
-        matches!(self.verb, Verb::Cluster | Verb::Owner | Verb::Order | Verb::Verify | Verb::Verified)
+        let of_cluster = [Verb::Cluster, Verb::Owner, Verb::Order, Verb::Verify, Verb::Verified, Verb::Safe];
+        of_cluster.contains(&self.verb)
     }
 }
 
@@ -37,6 +38,7 @@ pub enum Verb {
     Order,
     Verify,
     Verified,
+    Safe,
     Pause,
     Resume,
     Stop,
@@ -47,7 +49,7 @@ pub enum Verb {
 }
 
 /// Everything that can be asked. The router, the guard, the tests of who may ask and the check of `openapi.json` read it.
-pub const ROUTES: [Route; 17] = [
+pub const ROUTES: [Route; 18] = [
     route("GET", "/api/v1/now", "now", Verb::Now),
     route("GET", "/api/v1/status", "status", Verb::Status),
     route("GET", "/api/v1/explain", "explain", Verb::Explain),
@@ -58,6 +60,7 @@ pub const ROUTES: [Route; 17] = [
     route("POST", "/api/v1/cluster/order", "order", Verb::Order),
     route("POST", "/api/v1/cluster/verify", "verify", Verb::Verify),
     route("GET", "/api/v1/cluster/verified", "verified", Verb::Verified),
+    route("POST", "/api/v1/cluster/safe", "safe", Verb::Safe),
     route("POST", "/api/v1/pause", "pause", Verb::Pause),
     route("POST", "/api/v1/resume", "resume", Verb::Resume),
     route("POST", "/api/v1/stop", "stop", Verb::Stop),

@@ -1,3 +1,4 @@
+use super::cluster::AskedNode;
 use super::crawl::admitted;
 use super::shared::{DataArg, Failure, Intake, hint, parse_url, read_urls, tell};
 use crate::doc_index::Import;
@@ -6,11 +7,12 @@ use crate::proto::url::CrawlUrl;
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Add URLs to a running crawl, or to a directory for its next one
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  nephila add --data ./example http://example.org/news/\n  nephila add --data ./example --seeds more.txt\n\nThey count as seeds. A running crawl takes them up at once; they are on disk when this command ends."
+    after_help = "Examples:\n  nephila add --data ./example http://example.org/news/\n  nephila add --data ./example --seeds more.txt\n\nThey count as seeds. A running crawl takes them up at once; they are on disk when this command ends. A\nnode of a cluster has them on two disks then; if that takes longer than 10 s a line says that they are on one."
 )]
 pub struct AddArgs {
     /// URLs to add
@@ -47,6 +49,9 @@ impl AddArgs {
     }
 }
 
+/// So long it is waited for that what was added to a node is on two disks.
+const COPIED: Duration = Duration::from_secs(10);
+
 /// Adds URLs as seeds, and tells what became of them.
 pub(super) fn add(urls: Vec<CrawlUrl>, data: &Path, json: bool) -> Result<(), Failure> {
     let given = urls.len();
@@ -66,6 +71,14 @@ pub(super) fn add(urls: Vec<CrawlUrl>, data: &Path, json: bool) -> Result<(), Fa
     let mut taken = intake.close()?;
     taken.refused += denied;
     let is_node = NodeFiles::are_in(data);
+    if running && is_node {
+        let alone = AskedNode::at(data)?.wait_until_safe(COPIED);
+        if let Some(why) = alone {
+            hint(format_args!(
+                "they are on the disk of this node alone: {why} (nephila cluster status tells how far its copy is)"
+            ));
+        }
+    }
     tell(&Added { running, is_node, taken }, json, Added::text)
 }
 

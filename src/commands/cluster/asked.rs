@@ -4,6 +4,7 @@ use crate::proto::url::CrawlUrl;
 use crate::store_server::Holder;
 use serde::de::DeserializeOwned;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// A node that runs on this machine, asked by the socket of its data directory.
 pub(in crate::commands) struct AskedNode<'a> {
@@ -57,8 +58,31 @@ impl AskedNode<'_> {
     /// Has all nodes compare what they have with its copies; says the number of that.
     pub fn verify(&self) -> Result<u64, Failure> {
         let Some(mut running) = RunningCrawl::at(self.data)? else { return Err(self.is_silent()) };
-        let asked: Option<VerifyAsked> = running.tell(VERIFY)?;
+        let asked: Option<Asked> = running.tell(VERIFY)?;
         asked.map(|asked| asked.id).ok_or_else(|| self.is_silent())
+    }
+
+    /// Waits until what it has now is on two disks, this long at the most. Says where it is not, and nothing if nobody is to have a
+    /// copy.
+    pub fn wait_until_safe(&self, limit: Duration) -> Option<String> {
+        let began = Instant::now();
+        let asked = || -> Option<Asked> { RunningCrawl::at(self.data).ok()??.tell(SAFE).ok()? };
+        let Some(Asked { id }) = asked() else { return Some("it does not answer".to_string()) };
+        loop {
+            let why = match self.try_cluster() {
+                Some(view) if view.safe >= id => return None,
+                Some(view) if view.epoch == 0 => return Some("no cluster has taken it in yet".to_string()),
+                Some(ClusterView { copy: Some(copy), .. }) => {
+                    format!("node {} does not have them yet", copy.node)
+                }
+                Some(_) => "nobody has a copy yet".to_string(),
+                None => "it does not answer".to_string(),
+            };
+            if began.elapsed() >= limit {
+                return Some(why);
+            }
+            std::thread::sleep(PAUSE);
+        }
     }
 
     /// What they found, or have found by now; `None` if it does not run, or does not answer at this moment.
@@ -88,13 +112,16 @@ impl AskedNode<'_> {
     }
 }
 
+/// From one look to the next.
+const PAUSE: Duration = Duration::from_millis(50);
 const CLUSTER: &str = "/api/v1/cluster";
 const ORDER: &str = "/api/v1/cluster/order";
 const VERIFY: &str = "/api/v1/cluster/verify";
+const SAFE: &str = "/api/v1/cluster/safe";
 const VERIFIED: &str = "/api/v1/cluster/verified";
 
 #[derive(serde::Deserialize)]
-struct VerifyAsked {
+struct Asked {
     id: u64,
 }
 

@@ -3,6 +3,7 @@ use crate::engine::inspect::verify_view::VerifyReport;
 use crate::limits::PARTITIONS;
 use crate::proto::partition::{Partition, Share};
 use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How a cluster stands, as one of its nodes sees it. As it travels; names and units stay.
@@ -43,6 +44,9 @@ pub struct ClusterView {
     pub council: Option<CouncilView>,
     /// The node that tells has handed over everything: what it waits for before it leaves.
     pub leaving: Option<LeavingView>,
+    /// What the node that tells had when it was asked for it to be safe under this number is on two disks; without anybody who could
+    /// have a copy, on its own.
+    pub safe: u64,
 }
 
 /// A node that has handed over everything, and leaves once that is on two other disks.
@@ -289,6 +293,8 @@ pub struct ClusterReport {
     told: Arc<Mutex<Told>>,
     orders: Arc<Mutex<Vec<ClusterOrder>>>,
     verify: VerifyReport,
+    /// How often somebody asked for what there is to be safe.
+    safe_asked: Arc<AtomicU64>,
 }
 
 type Told = (Arc<ClusterView>, Option<Arc<Share>>);
@@ -315,6 +321,15 @@ impl ClusterReport {
     /// Whether all is as promised, to be asked for and looked at.
     pub fn verify(&self) -> &VerifyReport {
         &self.verify
+    }
+
+    /// Asks for what there is to be on two disks; it is when [`ClusterView::safe`] is this number or a later one.
+    pub fn ask_safe(&self) -> u64 {
+        1 + self.safe_asked.fetch_add(1, Ordering::AcqRel)
+    }
+
+    pub(crate) fn safe_asked(&self) -> u64 {
+        self.safe_asked.load(Ordering::Acquire)
     }
 
     /// Orders something; it is done when the table says so.

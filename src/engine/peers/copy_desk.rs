@@ -222,6 +222,16 @@ impl CopyDesk {
         self.vouching.asked(node, id, epoch);
     }
 
+    /// The same for an operator here.
+    pub fn safe_asked_here(&mut self, id: u64) {
+        self.vouching.asked_here(id);
+    }
+
+    /// The last question of an operator that is answered.
+    pub fn safe_told_here(&self) -> u64 {
+        self.vouching.told_here()
+    }
+
     /// A node wants to know whether all is as promised, or says so.
     pub fn verify(&mut self, node: u16, word: &PeerWord<'_>) {
         let CopyDesk { copies, folders, pages_out, .. } = self;

@@ -20,8 +20,8 @@ pub struct PeerActor {
     health: Arc<Health>,
     report: ClusterReport,
     report_at: Now,
-    /// The epoch of the table that was told last.
-    reported: u64,
+    /// The epoch of the table that was told last, and the number under which all was safe.
+    reported: (u64, u64),
     is_ending: bool,
 }
 
@@ -47,7 +47,7 @@ impl PeerActor {
             health,
             report,
             report_at: Now::ZERO,
-            reported: 0,
+            reported: (0, 0),
             is_ending: false,
         };
         for address in join {
@@ -94,12 +94,13 @@ impl Actor for PeerActor {
     fn turn(&mut self, now: Now) -> Turned {
         self.wires.take(now, &mut self.desk);
         self.report.take_orders().into_iter().for_each(|order| self.desk.ordered(order));
+        let safe = self.desk.safe_asked(self.report.safe_asked());
         let busy = self.desk.turn(now, &mut self.wires);
         self.wires.flush();
         self.keep_places(now);
         let epoch = self.desk.table().map_or(0, |table| table.epoch());
-        if now >= self.report_at || epoch != self.reported {
-            (self.report_at, self.reported) = (now.plus_us(REPORT_US), epoch);
+        if now >= self.report_at || (epoch, safe) != self.reported {
+            (self.report_at, self.reported) = (now.plus_us(REPORT_US), (epoch, safe));
             self.report.set(self.desk.view(&self.wires), self.desk.share.current().cloned());
         }
         if self.is_ending {

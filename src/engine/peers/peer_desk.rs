@@ -249,6 +249,12 @@ impl PeerDesk {
         });
     }
 
+    /// An operator wants what there is to be on two disks, under this number. Says the last such that is.
+    pub fn safe_asked(&mut self, id: u64) -> u64 {
+        self.copies.safe_asked_here(id);
+        self.copies.safe_told_here()
+    }
+
     /// A node that was to hand over everything, and has, leaves. A voter stays, with nothing: its vote counts.
     fn leave(&mut self, wires: &mut Wires) {
         let me = self.id.number;
@@ -345,6 +351,7 @@ impl PeerDesk {
             copy: self.copies.view(self.now),
             takes_in: self.copies.takes_in(),
             leaving: self.leaving.view(),
+            safe: self.copies.safe_told_here(),
             council: self.council.view(self.now),
             ..ClusterView::default()
         };

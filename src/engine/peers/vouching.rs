@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 pub(super) struct Vouching {
     /// One question of each node: the last.
     asked: BTreeMap<u16, Asked>,
+    /// The last question of an operator here that is answered.
+    told: u64,
 }
 
 struct Asked {
@@ -24,12 +26,28 @@ struct Asked {
     since: Option<Now>,
 }
 
+/// No node has this number.
+const HERE: u16 = 0;
+
 impl Vouching {
     /// A node wants to know; it asks until it is told.
     pub fn asked(&mut self, node: u16, id: u64, epoch: u64) {
         if self.asked.get(&node).is_none_or(|asked| asked.id != id) {
             self.asked.insert(node, Asked { id, epoch, since: None });
         }
+    }
+
+    /// The last question of an operator here, under numbers that grow, said again and again. One is answered after the other: who
+    /// asks anew does not put off the first.
+    pub fn asked_here(&mut self, id: u64) {
+        if id > self.told && !self.asked.contains_key(&HERE) {
+            self.asked(HERE, id, 0);
+        }
+    }
+
+    /// The last question of an operator that is answered.
+    pub fn told_here(&self) -> u64 {
+        self.told
     }
 
     pub fn down(&mut self, node: u16) {
@@ -47,14 +65,18 @@ impl Vouching {
 
     /// Tells those for whom it is so by now.
     pub fn turn(&mut self, copying: &Copying, pages_out: &PagesOut, wires: &mut dyn Sends) {
+        let told = &mut self.told;
         self.asked.retain(|node, asked| {
             let Some(since) = asked.since else { return true };
             let is_alone = copying.follower().is_none_or(|follower| follower == *node);
-            let is_safe = copying.is_safe_since(since) && pages_out.is_safe_since(since);
-            if is_alone || is_safe {
-                wires.send(*node, &PeerWord::Safe { id: asked.id, is_alone });
+            // What is typed is no page.
+            let is_safe = copying.is_safe_since(since) && (*node == HERE || pages_out.is_safe_since(since));
+            match is_alone || is_safe {
+                false => return true,
+                true if *node == HERE => *told = asked.id,
+                true => wires.send(*node, &PeerWord::Safe { id: asked.id, is_alone }),
             }
-            !is_alone && !is_safe
+            false
         });
     }
 }

@@ -129,7 +129,7 @@ impl SeenTables {
         // What is of the node that tells, and not of the table.
         (view.node, view.ready, view.received, view.received_new, view.round) = (0, false, 0, 0, 0);
         (view.taken_over, view.copy, view.takes_in, view.council) = (false, None, 0, None);
-        view.leaving = None;
+        (view.leaving, view.safe) = (None, 0);
         for node in &mut view.nodes {
             (node.linked, node.told) = (false, None);
         }
