@@ -218,8 +218,8 @@ impl CopyDesk {
     }
 
     /// A node wants to know when all that this one has is on a second disk.
-    pub fn safe_asked(&mut self, node: u16, id: u64, epoch: u64) {
-        self.vouching.asked(node, id, epoch);
+    pub fn safe_asked(&mut self, node: u16, id_and_epoch: (u64, u64), pages: bool) {
+        self.vouching.asked(node, id_and_epoch, pages);
     }
 
     /// The same for an operator here.

@@ -19,7 +19,8 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 ///
 /// ```text
 ///   nothing more is asked of their hosts ──► what is out comes back ──► what is known of hosts, for the last time
-///     ──► the ledger, stretch by stretch ── MOVE ──► … ──► MOVED ──► all sums agree: they can be given
+///     ──► the ledger, stretch by stretch ── MOVE ──► … ──► MOVED ──► all sums agree
+///     ── SAFE_ASK ──► … ──► SAFE: the copy of that node has it, too ──► they can be given
 /// ```
 ///
 /// Until then they are this node's: whatever fails, its crawl goes on with them.
@@ -50,6 +51,12 @@ enum Step {
     /// Nothing can be asked any more: what its hosts are owed is known.
     ClosingAgain(Receiver<Reply>),
     Sending(Box<Sending>),
+    /// The other node has it on its disk, since then, and is to have it on a second one.
+    Securing {
+        upto: u64,
+        since: Now,
+        is_safe: bool,
+    },
     /// They stay, after all.
     Staying(Receiver<Reply>),
 }
@@ -79,6 +86,8 @@ const LOOK_US: u64 = 100_000;
 const CLOSE_US: u64 = 300_000_000;
 /// A node that counts nothing for so long is not waited for.
 const PATIENCE_US: u64 = 30_000_000;
+/// A copy that does not have it after so long is not waited for, as it is with all that is new.
+const SECURE_US: u64 = 5_000_000;
 /// After something failed; twice as long after each further time, up to ten minutes.
 const REST_US: u64 = 5_000_000;
 const REST_DOUBLED_MAX: u32 = 7;
@@ -137,6 +146,15 @@ impl HandingOver {
         }
     }
 
+    /// All that a node knows is on two disks, or it has none that could be the second.
+    pub fn said(&mut self, node: u16, id: u64) {
+        if let Some(group) = self.group.as_mut().filter(|group| group.to == node && group.id == id)
+            && let Step::Securing { is_safe, .. } = &mut group.step
+        {
+            *is_safe = true;
+        }
+    }
+
     /// Goes on. Says what another node has everything of.
     pub fn turn(
         &mut self,
@@ -149,7 +167,7 @@ impl HandingOver {
         if !group.is_wanted(table, me) || group.is_stuck(now) {
             group.stay(asks);
         }
-        match group.turn(now, (asks, calendar), wires) {
+        match group.turn(now, (asks, calendar), table.epoch(), wires) {
             Turn::Goes | Turn::Reads => None,
             Turn::Stays => {
                 let to = self.group.take()?.to;
@@ -172,6 +190,7 @@ impl HandingOver {
         match group.step {
             Step::Waiting(at) => Some(at),
             Step::Staying(_) => None,
+            Step::Securing { since, .. } => Some(since.plus_us(SECURE_US)),
             Step::Sending(_) => Some(group.moved_at.plus_us(PATIENCE_US + 1)),
             _ => Some(group.moved_at.plus_us(CLOSE_US + 1)),
         }
@@ -207,7 +226,13 @@ impl Group {
         }
     }
 
-    fn turn(&mut self, now: Now, (asks, calendar): (&IndexAsks, Calendar), wires: &mut dyn Sends) -> Turn {
+    fn turn(
+        &mut self,
+        now: Now,
+        (asks, calendar): (&IndexAsks, Calendar),
+        epoch: u64,
+        wires: &mut dyn Sends,
+    ) -> Turn {
         let next = match &mut self.step {
             Step::Closing(answer) => match answer.try_recv() {
                 Err(TryRecvError::Empty) => return Turn::Goes,
@@ -236,8 +261,16 @@ impl Group {
                     return Turn::Goes;
                 }
                 Turn::Stays => Step::Staying(asks.ask(PeerAsk::Stay(self.partitions.clone()))),
-                turn => return turn,
+                Turn::Over { upto } => {
+                    wires.send(self.to, &PeerWord::SafeAsk { id: self.id, epoch, pages: false });
+                    Step::Securing { upto, since: now, is_safe: false }
+                }
+                Turn::Goes => return Turn::Goes,
             },
+            Step::Securing { upto, since, is_safe } => {
+                let is_over = *is_safe || now.since_us(*since) >= SECURE_US;
+                return if is_over { Turn::Over { upto: *upto } } else { Turn::Goes };
+            }
             Step::Staying(answer) => match told(answer) {
                 Told::NotYet => return Turn::Goes,
                 Told::Is(PeerTold::Stays) => return Turn::Stays,

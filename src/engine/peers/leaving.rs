@@ -46,6 +46,8 @@ struct Asking {
     ask_at: Now,
 }
 
+/// Numbers of these questions, so that they are not those of a handover.
+const NUMBERS: u64 = 1 << 63;
 /// Who has not answered is asked again after this: a link may have been another.
 const ASK_US: u64 = 1_000_000;
 /// Whoever is away for longer than this is not waited for: it is said instead.
@@ -58,7 +60,7 @@ impl Leaving {
             idle_since: None,
             asked_since: None,
             asking: None,
-            next: u64::from(starts) << 32,
+            next: NUMBERS | u64::from(starts) << 32,
             is_leaving: false,
             has_left: false,
             missing: Vec::new(),
@@ -143,7 +145,9 @@ impl Leaving {
         if self.now >= asking.ask_at {
             asking.ask_at = self.now.plus_us(ASK_US);
             let (id, epoch) = (asking.id, asking.epoch);
-            self.missing.iter().for_each(|node| wires.send(*node, &PeerWord::SafeAsk { id, epoch }));
+            self.missing
+                .iter()
+                .for_each(|node| wires.send(*node, &PeerWord::SafeAsk { id, epoch, pages: true }));
         }
         self.missing.is_empty() || self.now.since_us(asked_since) >= PATIENCE_US
     }

@@ -645,8 +645,11 @@ impl PeerDesk {
             | PeerWord::Verified { .. }
             | PeerWord::SumAsk { .. }
             | PeerWord::Sum { .. } => self.copies.verify(node, word),
-            PeerWord::SafeAsk { id, epoch } => self.copies.safe_asked(node, *id, *epoch),
-            PeerWord::Safe { id, is_alone } => self.leaving.said(node, *id, *is_alone),
+            PeerWord::SafeAsk { id, epoch, pages } => self.copies.safe_asked(node, (*id, *epoch), *pages),
+            PeerWord::Safe { id, is_alone } => {
+                self.leaving.said(node, *id, *is_alone);
+                self.handing_over.said(node, *id);
+            }
             PeerWord::Want(wants) => self.wanted(node, wants),
             PeerWord::Grant(grants) => self.tickets.grants(node, grants, self.now),
             PeerWord::Wait(waits) => self.tickets.waits(waits, self.now),

@@ -20,6 +20,8 @@ pub(super) struct Vouching {
 
 struct Asked {
     id: u64,
+    /// Pages count, too.
+    pages: bool,
     /// Of a table that tells who leaves, and so who follows whom.
     epoch: u64,
     /// This node goes by such a table since then: what it had then has to be on the other disk.
@@ -31,9 +33,9 @@ const HERE: u16 = 0;
 
 impl Vouching {
     /// A node wants to know; it asks until it is told.
-    pub fn asked(&mut self, node: u16, id: u64, epoch: u64) {
+    pub fn asked(&mut self, node: u16, (id, epoch): (u64, u64), pages: bool) {
         if self.asked.get(&node).is_none_or(|asked| asked.id != id) {
-            self.asked.insert(node, Asked { id, epoch, since: None });
+            self.asked.insert(node, Asked { id, pages, epoch, since: None });
         }
     }
 
@@ -41,7 +43,8 @@ impl Vouching {
     /// asks anew does not put off the first.
     pub fn asked_here(&mut self, id: u64) {
         if id > self.told && !self.asked.contains_key(&HERE) {
-            self.asked(HERE, id, 0);
+            // What is typed is no page.
+            self.asked(HERE, (id, 0), false);
         }
     }
 
@@ -68,10 +71,10 @@ impl Vouching {
         let told = &mut self.told;
         self.asked.retain(|node, asked| {
             let Some(since) = asked.since else { return true };
-            let is_alone = copying.follower().is_none_or(|follower| follower == *node);
-            // What is typed is no page.
-            let is_safe = copying.is_safe_since(since) && (*node == HERE || pages_out.is_safe_since(since));
-            match is_alone || is_safe {
+            let follower = copying.follower();
+            let is_alone = follower.is_none_or(|follower| follower == *node);
+            let is_safe = copying.is_safe_since(since) && (!asked.pages || pages_out.is_safe_since(since));
+            match follower.is_none() || is_safe {
                 false => return true,
                 true if *node == HERE => *told = asked.id,
                 true => wires.send(*node, &PeerWord::Safe { id: asked.id, is_alone }),

@@ -158,13 +158,14 @@ pub enum PeerWord<'a> {
         id: u64,
         sum: Sum,
     },
-    /// The receiver is to say when all that it has now, by a table of this epoch or a later one, is on a second disk, which is not
-    /// the sender's.
+    /// The receiver is to say when all that it knows now, by a table of this epoch or a later one, is on a second disk, and all its
+    /// pages, if so.
     SafeAsk {
         id: u64,
         epoch: u64,
+        pages: bool,
     },
-    /// It is; or there is nobody who could have it.
+    /// It is; or there is nobody who could have it, but for the one who asks.
     Safe {
         id: u64,
         is_alone: bool,
@@ -328,9 +329,10 @@ impl PeerWord<'_> {
                 out.extend_from_slice(&id.to_le_bytes());
                 sum.write(out);
             }
-            PeerWord::SafeAsk { id, epoch } => {
+            PeerWord::SafeAsk { id, epoch, pages } => {
                 out.extend_from_slice(&id.to_le_bytes());
                 out.extend_from_slice(&epoch.to_le_bytes());
+                out.push(u8::from(*pages));
             }
             PeerWord::Safe { id, is_alone } => {
                 out.extend_from_slice(&id.to_le_bytes());
@@ -421,7 +423,9 @@ impl<'a> Frame<'a> {
             }
             FrameKind::SumAsk => PeerWord::SumAsk { id: fields.u64()?, of: SumOf::read(&mut fields)? },
             FrameKind::Sum => PeerWord::Sum { id: fields.u64()?, sum: Sum::read(&mut fields)? },
-            FrameKind::SafeAsk => PeerWord::SafeAsk { id: fields.u64()?, epoch: fields.u64()? },
+            FrameKind::SafeAsk => {
+                PeerWord::SafeAsk { id: fields.u64()?, epoch: fields.u64()?, pages: fields.yes_or_no()? }
+            }
             FrameKind::Safe => PeerWord::Safe { id: fields.u64()?, is_alone: fields.yes_or_no()? },
         };
         fields.end()?;

@@ -93,7 +93,7 @@ proptest! {
         comes_back(&PeerWord::StatusAsk { round });
         comes_back(&PeerWord::TableAsk { epoch_known: epoch });
         comes_back(&PeerWord::Counted { batch: sent });
-        comes_back(&PeerWord::SafeAsk { id: sent, epoch });
+        comes_back(&PeerWord::SafeAsk { id: sent, epoch, pages: pages % 2 == 0 });
         comes_back(&PeerWord::Safe { id: sent, is_alone: open % 2 == 0 });
         comes_back(&PeerWord::Refused { why: &why });
         let partitions = partitions.into_iter().map(partition).collect();

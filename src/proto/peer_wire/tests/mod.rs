@@ -181,7 +181,7 @@ fn with_samples(mut each: impl FnMut(&PeerWord<'_>)) {
         PeerWord::Sum { id, sum: Sum::Of { count: 5, digest: 6 } },
         PeerWord::Sum { id, sum: Sum::Missing },
         PeerWord::Sum { id, sum: Sum::Unreadable },
-        PeerWord::SafeAsk { id, epoch: 77 },
+        PeerWord::SafeAsk { id, epoch: 77, pages: true },
         PeerWord::Safe { id, is_alone: true },
     ] {
         each(&word);
