@@ -32,7 +32,10 @@ impl DataFolder {
         let memory = Path::new("/dev/shm");
         let parent = if memory.is_dir() { memory.to_path_buf() } else { std::env::temp_dir() };
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        DataFolder(parent.join(format!("nephila-sim-{}-{number}", std::process::id())))
+        let path = parent.join(format!("nephila-sim-{}-{number}", std::process::id()));
+        // A process that was killed had this number, and left it.
+        let _ = std::fs::remove_dir_all(&path);
+        DataFolder(path)
     }
 
     pub fn path(&self) -> &Path {
