@@ -92,6 +92,7 @@ impl PeerActor {
 
 impl Actor for PeerActor {
     fn turn(&mut self, now: Now) -> Turned {
+        self.desk.begin_turn(now);
         self.wires.take(now, &mut self.desk);
         self.report.take_orders().into_iter().for_each(|order| self.desk.ordered(order));
         let safe = self.desk.safe_asked(self.report.safe_asked());

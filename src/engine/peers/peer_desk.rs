@@ -167,6 +167,12 @@ impl PeerDesk {
 
     // In turns --------------------------------------------------------------------------------------------
 
+    /// A turn begins: what peers said is heard now, and not when the one before it was. Between the two the process may have stood
+    /// still, and whoever beats would seem to be silent for as long.
+    pub fn begin_turn(&mut self, now: Now) {
+        self.now = now;
+    }
+
     /// Goes on with everything. True if something moved.
     pub fn turn(&mut self, now: Now, wires: &mut Wires) -> bool {
         self.now = now;

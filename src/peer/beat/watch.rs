@@ -44,11 +44,14 @@ pub struct Watch {
     /// The epoch of the table that was looked at last, and when something is to be done by it: before that only what is heard or
     /// answered changes anything.
     looked: (u64, Now),
+    /// Nodes that a new beat was heard of, by the time of a look at the clock: the process may have stood still between that look and
+    /// what it heard. By the next look it was heard.
+    fresh: Vec<u16>,
 }
 
 impl Watch {
     pub fn new(me: u16, timing: Timing) -> Watch {
-        Watch { me, timing, seen: BTreeMap::new(), looked: (0, Now::ZERO) }
+        Watch { me, timing, seen: BTreeMap::new(), looked: (0, Now::ZERO), fresh: Vec::new() }
     }
 
     /// Takes a beat from wherever it was heard: it was in the register before, so its wait may start. An older one tells nothing.
@@ -59,6 +62,7 @@ impl Watch {
             seen.since = now;
             seen.late_us = rng.below(self.timing.stagger_us);
             seen.mine = false;
+            self.fresh.push(node);
             self.looked.1 = self.looked.1.min(next_look(&self.timing, seen));
         }
     }
@@ -71,6 +75,7 @@ impl Watch {
 
     /// What is to be asked of the registers of other nodes.
     pub fn tick(&mut self, table: &Table, now: Now) -> Vec<(u16, Change)> {
+        self.settle_fresh(now);
         if self.looked.0 == table.epoch() && now < self.looked.1 {
             return Vec::new();
         }
@@ -121,6 +126,17 @@ impl Watch {
             wishes.push((node.number, change));
         }
         wishes
+    }
+
+    /// The wait for a beat starts when it was heard at the latest, not when the clock was looked at before.
+    fn settle_fresh(&mut self, now: Now) {
+        let Watch { fresh, seen, .. } = self;
+        fresh.retain(|node| {
+            let Some(seen) = seen.get_mut(node) else { return false };
+            let is_same_look = now <= seen.since;
+            seen.since = seen.since.max(now);
+            is_same_look
+        });
     }
 
     pub fn answered(&mut self, node: u16, outcome: &Outcome, now: Now, rng: &mut Rng) {

@@ -133,9 +133,36 @@ fn the_heir_seals_after_the_wait_and_others_later() {
         }
         sealed_at.push(sealed.unwrap());
     }
-    assert_eq!(sealed_at[0], 309, "seen first in second 9");
-    assert!((339..=349).contains(&sealed_at[1]), "{sealed_at:?}");
-    assert!((369..=379).contains(&sealed_at[2]), "{sealed_at:?}");
+    assert_eq!(
+        sealed_at[0], 310,
+        "heard after the look at the clock in second 9, and before that in second 10"
+    );
+    assert!((340..=350).contains(&sealed_at[1]), "{sealed_at:?}");
+    assert!((370..=380).contains(&sealed_at[2]), "{sealed_at:?}");
+}
+
+/// A process that stood still hears what was said meanwhile by a clock that it looked at before.
+#[test]
+fn who_stood_still_does_not_take_others_for_silent() {
+    let table = Arc::new(assign(&table_of(5)).unwrap());
+    let (mut rng, ring) = (Rng::new(1), crate::peer::ring(&table));
+    let mut rights = Rights::new(node(ring[1]), timing(), None);
+    rights.told(table.clone());
+    rights.tick(at(0), 0);
+    rights.answered(Register::Beat(ring[1]), &Outcome::Read(None), at(0), &mut rng);
+    rights.tick(at(0), 0);
+    rights.answered(Register::Beat(ring[1]), &Outcome::Swapped, at(0), &mut rng);
+    rights.tick(at(1), 0);
+    let seals = |rights: &mut Rights, second| {
+        let wishes = rights.tick(at(second), 0);
+        wishes.iter().any(|wish| {
+            wish.register == Register::Beat(ring[0]) && matches!(wish.change, Change::Swap { .. })
+        })
+    };
+    rights.heard(ring[0], beat(1, 7), at(9), &mut rng);
+    assert!(!seals(&mut rights, 9), "it stands still in this turn, or in the one before");
+    assert!(!seals(&mut rights, 400) && !seals(&mut rights, 699));
+    assert!(seals(&mut rights, 700), "of a beat that was heard in second 400 at the latest");
 }
 
 #[test]
