@@ -24,7 +24,7 @@ class SiteSpider(scrapy.Spider):
 def main():
     url, connections, _ = sys.argv[1:]
     SiteSpider.start_urls = [url]
-    SiteSpider.links = LinkExtractor(allow_domains=[urlsplit(url).hostname])
+    SiteSpider.links = LinkExtractor(allow_domains=[urlsplit(url).netloc])
     process = CrawlerProcess(
         {
             "CONCURRENT_REQUESTS": int(connections),
