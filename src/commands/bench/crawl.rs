@@ -7,7 +7,7 @@ use super::record::RecordArgs;
 use super::rounds::{median, median_by};
 use super::site::SiteBench;
 use super::site_peer::SitePeer;
-use super::stage::{Stage, is_installed};
+use super::stage::{Stage, WrkRun, is_installed};
 use crate::commands::shared::{CrawlReport, Failure, on_cores};
 use crate::config::size;
 use crate::farm::{Site, SiteSpec, host_addr};
@@ -16,7 +16,6 @@ use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_outpu
 use serde::Serialize;
 use std::hint::black_box;
 use std::path::PathBuf;
-use std::process::Command;
 
 /// What is crawled, how often, and where it is told.
 #[derive(Args)]
@@ -81,7 +80,7 @@ struct CrawlBenchReport {
     syscalls_per_page: f64,
     /// CPU of lz4_flex alone for a page, into one buffer.
     lz4_us_per_page: f64,
-    wrk: Option<WrkReport>,
+    wrk: Option<WrkRun>,
     /// CPU of the whole crawl per page over wrk's per request: the median over the rounds, each with its own wrk.
     ratio_to_wrk: Option<f64>,
     /// The same over that of a request of wrk and of lz4_flex together: fetched and compressed, and nothing else.
@@ -95,12 +94,6 @@ struct Round {
     crawl: f64,
     lz4: f64,
     wrk: Option<f64>,
-}
-
-#[derive(Serialize, Clone, Copy)]
-struct WrkReport {
-    requests_per_second: f64,
-    cpu_us_per_request: f64,
 }
 
 impl CrawlBenchArgs {
@@ -132,7 +125,7 @@ impl CrawlBenchArgs {
         if self.lab.is_wanted() {
             let mut crawl = CrawlProcess::new(&stage, &farm, &farm.seeds_file, 0.0, &self.driver)?;
             let watched = self.lab.watch(&mut crawl, &stage)?;
-            self.lab.write(&report.title(), &watched, report.bars(), "µs a page")?;
+            self.lab.write(&report.title(), &watched, report.bars())?;
         }
         self.record.tell(&report, CrawlBenchReport::text)
     }
@@ -158,7 +151,7 @@ impl CrawlBenchArgs {
     fn report(
         &self,
         crawls: Vec<CrawlReport>,
-        wrks: Vec<WrkReport>,
+        wrks: Vec<WrkRun>,
         every_round: Vec<Round>,
     ) -> CrawlBenchReport {
         let ratio = |beside: fn(&Round) -> Option<f64>| {
@@ -188,21 +181,10 @@ impl CrawlBenchArgs {
         }
     }
 
-    fn wrk(&self, stage: &Stage, farm: &FarmProcess) -> Result<WrkReport, Failure> {
+    fn wrk(&self, stage: &Stage, farm: &FarmProcess) -> Result<WrkRun, Failure> {
         let page = self.pages.saturating_sub(1).max(1);
-        let mut command = Command::new("wrk");
-        command.args(["-t1", "-c", &self.hosts.min(1_000).to_string()]);
-        command.args(["-d", &format!("{}s", self.wrk_seconds.max(1))]);
-        command.arg(format!("http://{}:{}/p/{page}.html", host_addr(0), farm.port));
-        let ran = stage.peer(command)?;
-        let requests = ran.number(|line| Some(line.split_once(" requests in")?.0));
-        let rate = ran.number(|line| line.trim().strip_prefix("Requests/sec:"));
-        match (requests, rate) {
-            (Some(requests), Some(rate)) if requests > 0.0 => {
-                Ok(WrkReport { requests_per_second: rate, cpu_us_per_request: ran.cpu_us / requests })
-            }
-            _ => Err(ran.unread("wrk")),
-        }
+        let url = format!("http://{}:{}/p/{page}.html", host_addr(0), farm.port);
+        stage.wrk(&url, self.hosts.min(1_000), self.wrk_seconds)
     }
 }
 

@@ -14,7 +14,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// Store the pages of a directory each by itself, against each other, and as gzip, and print what they take and what it costs
@@ -301,9 +301,7 @@ fn bytes_of(pages: &[Page]) -> usize {
 fn gzip(pages: &[Page]) -> Result<Gzip, Failure> {
     let (begun, mut bytes) = (thread_us(), 0);
     for page in pages {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::new(GZIP_LEVEL));
-        encoder.write_all(&page.bytes)?;
-        bytes += encoder.finish()?.len();
+        bytes += gzip_bytes(&page.bytes)?;
     }
     let count = pages.len() as f64;
     Ok(Gzip {
@@ -312,6 +310,13 @@ fn gzip(pages: &[Page]) -> Result<Gzip, Failure> {
         ratio: bytes_of(pages) as f64 / bytes as f64,
         page_us: (thread_us() - begun) / count,
     })
+}
+
+/// What a page takes as a gzip member.
+pub(super) fn gzip_bytes(page: &[u8]) -> io::Result<usize> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::new(GZIP_LEVEL));
+    encoder.write_all(page)?;
+    Ok(encoder.finish()?.len())
 }
 
 impl DensityReport {

@@ -41,18 +41,12 @@ impl LabArgs {
     }
 
     /// Writes what was asked for; `beside` is what a page costs, and costs others.
-    pub fn write(
-        &self,
-        title: &str,
-        watched: &Watched,
-        beside: Vec<Bar>,
-        unit: &'static str,
-    ) -> Result<(), Failure> {
+    pub fn write(&self, title: &str, watched: &Watched, beside: Vec<Bar>) -> Result<(), Failure> {
         if let Some(path) = &self.hgrm {
             write(path, &watched.hgrm())?;
         }
         if let Some(path) = &self.report {
-            write(path, &page(title, sections(watched, beside, unit)))?;
+            write(path, &page(title, sections(watched, beside)))?;
         }
         Ok(())
     }
@@ -69,14 +63,16 @@ struct Section {
     plot: Plot,
 }
 
-fn sections(watched: &Watched, beside: Vec<Bar>, unit: &'static str) -> Vec<Section> {
+const PER_PAGE: &str = "µs a page";
+
+fn sections(watched: &Watched, beside: Vec<Bar>) -> Vec<Section> {
     vec![
         Section {
             heading: "CPU beside others",
             text: "CPU of the whole process, user and system, for each page: medians of rounds in which all of them took \
                    turns on the same core."
                 .to_string(),
-            plot: Plot::Bars { unit, bars: beside },
+            plot: Plot::Bars { unit: PER_PAGE, bars: beside },
         },
         pace(watched),
         fetch_times(watched),
@@ -148,7 +144,7 @@ fn stages(watched: &Watched) -> Section {
         text: "By the threads of the crawl. A shard schedules, fetches, reads links and compresses; the keeper syncs segments; \
                the index knows every URL; the scheduler hands out hosts; the log is written by a thread of its own."
             .to_string(),
-        plot: Plot::Bars { unit: "µs a page", bars: watched.threads.iter().map(bar).collect() },
+        plot: Plot::Bars { unit: PER_PAGE, bars: watched.threads.iter().map(bar).collect() },
     }
 }
 
@@ -211,7 +207,7 @@ mod tests {
         let threads = vec![("shard".to_string(), 90_000.0), ("keeper".to_string(), 10_000.0)];
         let watched = Watched { pages: vec![100, 300, 200], part_ms: 500, threads, density, fetches };
         let beside = vec![Bar { name: "<wrk>".to_string(), value: 7.0, is_ours: false }];
-        let page = page("64 hosts", sections(&watched, beside, "µs"));
+        let page = page("64 hosts", sections(&watched, beside));
         assert_eq!(page.matches("<svg").count(), 5);
         assert_eq!(page.matches("</section>").count(), 5);
         for said in

@@ -103,7 +103,7 @@ impl SiteBench<'_> {
         let report = self.report(&crawls, &ours, &brought, every_round);
         if lab.is_wanted() {
             let watched = lab.watch(&mut CrawlProcess::of_site(&stage, &url, self.connections)?, &stage)?;
-            lab.write(&report.title(), &watched, report.bars(), "µs a page")?;
+            lab.write(&report.title(), &watched, report.bars())?;
         }
         record.tell(&report, SiteBenchReport::text)
     }

@@ -44,7 +44,7 @@ impl SitePeer {
         };
         let built = |name: &str| dir.join(name).join("target/release").join(name);
         SitePeer::installed(vec![
-            SitePeer { name: "wrk", keeps: "keeps nothing", way: Way::Wrk { seconds: wrk_seconds.max(1) } },
+            SitePeer { name: "wrk", keeps: "keeps nothing", way: Way::Wrk { seconds: wrk_seconds } },
             SitePeer::wget2(),
             program("hyper", "keeps LZ4 in a file", built("hyper-crawler"), Vec::new()),
             program("spider", "keeps nothing", built("spider-crawler"), Vec::new()),
@@ -84,7 +84,10 @@ impl SitePeer {
         fs::create_dir_all(&dir)?;
         let visit = match &self.way {
             Way::Wget2 => wget2(stage, url, &dir),
-            Way::Wrk { seconds } => wrk(stage, url, connections, *seconds),
+            Way::Wrk { seconds } => {
+                let ran = stage.wrk(url, connections.into(), *seconds)?;
+                Ok(Visit { pages: None, cpu_us_per_page: ran.cpu_us_per_request })
+            }
             Way::Program { program, args } => {
                 let mut command = Command::new(program);
                 command.args(args).arg(url).arg(connections.to_string()).arg(&dir);
@@ -121,17 +124,6 @@ fn wget2(stage: &Stage, url: &str, dir: &Path) -> Result<Visit, Failure> {
     match pages.is_empty() {
         true => Err(ran.unread("wget2")),
         false => Ok(Visit::of_pages(pages, ran.cpu_us)),
-    }
-}
-
-fn wrk(stage: &Stage, url: &str, connections: u8, seconds: u32) -> Result<Visit, Failure> {
-    let mut command = Command::new("wrk");
-    command.args(["-t1", "-c", &connections.to_string(), "-d", &format!("{seconds}s"), url]);
-    let ran = stage.peer(command)?;
-    let requests = ran.number(|line| Some(line.split_once(" requests in")?.0));
-    match requests {
-        Some(requests) if requests > 0.0 => Ok(Visit { pages: None, cpu_us_per_page: ran.cpu_us / requests }),
-        _ => Err(ran.unread("wrk")),
     }
 }
 

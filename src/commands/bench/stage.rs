@@ -1,6 +1,7 @@
 use super::cpu::children_us;
 use super::farm_process::FarmProcess;
 use crate::commands::shared::{Failure, cores, on_cores};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -18,6 +19,13 @@ pub(super) struct PeerRun {
     pub text: String,
     pub cpu_us: f64,
     pub seconds: f64,
+}
+
+/// What wrk reached, and what a request cost it.
+#[derive(Serialize, Clone, Copy)]
+pub(super) struct WrkRun {
+    pub requests_per_second: f64,
+    pub cpu_us_per_request: f64,
 }
 
 impl Stage {
@@ -61,6 +69,21 @@ impl Stage {
 
     pub fn farm(&self, figures: &[(&str, u32)], switches: &[&str]) -> Result<FarmProcess, Failure> {
         FarmProcess::start(figures, switches, &[self.farm_core], &self.dir)
+    }
+
+    /// Has wrk ask for one page again and again, on the core of what is measured.
+    pub fn wrk(&self, url: &str, connections: u32, seconds: u32) -> Result<WrkRun, Failure> {
+        let mut command = Command::new("wrk");
+        command.args(["-t1", "-c", &connections.to_string(), "-d", &format!("{}s", seconds.max(1)), url]);
+        let ran = self.peer(command)?;
+        let requests = ran.number(|line| Some(line.split_once(" requests in")?.0));
+        let rate = ran.number(|line| line.trim().strip_prefix("Requests/sec:"));
+        match (requests, rate) {
+            (Some(requests), Some(requests_per_second)) if requests > 0.0 => {
+                Ok(WrkRun { requests_per_second, cpu_us_per_request: ran.cpu_us / requests })
+            }
+            _ => Err(ran.unread("wrk")),
+        }
     }
 
     /// Runs a program on the core of what is measured.

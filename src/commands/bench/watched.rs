@@ -1,14 +1,13 @@
+use super::density::gzip_bytes;
 use super::sampler::threads_of;
 use crate::commands::shared::{Failure, LogParts};
 use crate::proto::crawl_log::{LogLine, Path as Found};
 use crate::store_server::Reader;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use hdrhistogram::Histogram;
 use lz4_flex::block::compress;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::io::{BufRead, Write};
+use std::io::BufRead;
 use std::path::Path;
 use std::process::{Child, Output};
 use std::time::Duration;
@@ -44,7 +43,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 const PARTS: u64 = 60;
 /// Pages that are compressed in other ways.
 const DENSITY_PAGES: u64 = 500;
-const GZIP_LEVEL: u32 = 6;
 
 impl Watched {
     /// What threads used when the child was looked at last, and what it said in the end.
@@ -156,7 +154,7 @@ impl Density {
         let reader = Reader::open(data)?;
         let mut all = 0;
         reader.each(|_, _| all += 1)?;
-        let (every, mut seen, mut failed) = ((all / DENSITY_PAGES).max(1), 0, None);
+        let (every, mut seen, mut read) = ((all / DENSITY_PAGES).max(1), 0, Ok(()));
         let mut density = Density::default();
         reader.each(|located, bytes| {
             seen += 1;
@@ -164,26 +162,25 @@ impl Density {
                 return;
             }
             let stored = u64::from(located.record.record_bytes);
-            match reader.unpack(&located, bytes) {
+            let added = match reader.unpack(&located, bytes) {
                 Ok(Some(document)) => density.add(&[document.head, document.body].concat(), stored),
-                Ok(None) => {}
-                Err(error) => failed = Some(error),
+                Ok(None) => Ok(()),
+                Err(error) => Err(error.into()),
+            };
+            if added.is_err() {
+                read = added;
             }
         })?;
-        match failed {
-            Some(error) => Err(error.into()),
-            None => Ok(density),
-        }
+        read.map(|()| density)
     }
 
-    fn add(&mut self, plain: &[u8], stored: u64) {
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::new(GZIP_LEVEL));
-        let zipped = gzip.write_all(plain).and_then(|()| gzip.finish()).map_or(0, |zipped| zipped.len());
+    fn add(&mut self, plain: &[u8], stored: u64) -> Result<(), Failure> {
         self.pages += 1;
         self.plain += plain.len() as u64;
         self.stored += stored;
         self.lz4 += compress(plain).len() as u64;
-        self.gzip += zipped as u64;
+        self.gzip += gzip_bytes(plain)? as u64;
+        Ok(())
     }
 }
 
