@@ -170,7 +170,7 @@ pub(super) fn admitted(seeds: Vec<CrawlUrl>, config: &Config) -> Result<Vec<Craw
     let (canon, mut scratch) = (config.doc_index.canon(), String::new());
     for seed in seeds {
         let url = CrawlUrl::from_normal(canon.apply(seed.as_str(), &mut scratch)).map_err(Failure::usage)?;
-        match config.doc_index.deny.which(&url) {
+        match config.doc_index.deny.which(url.view()) {
             Some(rule) => {
                 let (number, text) = (rule.number, shown(rule.text, 200));
                 let said = format!("nephila: skipped: {url}: deny rule {number}, \"{text}\"");

@@ -12,7 +12,7 @@ use crate::proto::http1::{Head, Span};
 use crate::proto::job::{Candidate, DocKind};
 use crate::proto::record::ResultCode;
 use crate::proto::sitemap::{self, SitemapEntry, SitemapLimits};
-use crate::proto::url::{CrawlUrl, LinkBase, LinkError};
+use crate::proto::url::{CrawlUrl, LinkBase, LinkError, UrlView};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -64,18 +64,27 @@ pub struct Handler {
     product_token: String,
     recent: Recent,
     charsets: CharsetReader,
-    /// The link being resolved, its canonical form, all of a page, and their fingerprints; kept for their memory.
+    /// The link being resolved, its canonical form, all of a page, what is noted of each, and those that are new; kept for their
+    /// memory.
     pub(super) resolved: String,
     pub(super) canonical: String,
-    resolved_all: LinkBatch,
-    fingerprints: Vec<u64>,
+    resolved_all: String,
+    noted: Vec<Noted>,
+    new_links: LinkBatch,
+    /// Empty between pages; kept for its memory.
+    targets: Vec<Cow<'static, [u8]>>,
     pub(super) feed_rules: FeedReading,
+}
+
+/// A link of the page that is being read.
+struct Noted {
+    fingerprint: u64,
+    /// Where it ends in the text of them all.
+    end: usize,
 }
 
 /// Stands in for a fingerprint that the shard remembers; no URL of ours has it.
 const SEEN: u64 = 0;
-/// Room for the links of an ordinary page.
-const LINKS_USUAL: usize = 64;
 /// Types whose links are read.
 const HTML_TYPES: [&[u8]; 2] = [b"text/html", b"application/xhtml+xml"];
 
@@ -88,8 +97,10 @@ impl Handler {
             charsets: CharsetReader::new(),
             resolved: String::new(),
             canonical: String::new(),
-            resolved_all: LinkBatch::default(),
-            fingerprints: Vec::new(),
+            resolved_all: String::new(),
+            noted: Vec::new(),
+            new_links: LinkBatch::default(),
+            targets: Vec::new(),
             feed_rules: FeedReading::default(),
         }
     }
@@ -160,7 +171,7 @@ impl Handler {
         let candidate = page.candidate;
         let tld = candidate.url.host().rsplit('.').next();
         let text = charsets.read(page.document, head.content_type.of(page.head_bytes), tld);
-        let mut facts = Facts { said, links: Vec::with_capacity(LINKS_USUAL), ..Facts::default() };
+        let mut facts = Facts { said, links: std::mem::take(&mut self.targets), ..Facts::default() };
         html::scan_as(self.product_token.as_bytes(), text.bytes, |fact| facts.take(fact));
         handled.noindex = facts.said.noindex;
         // A `<base>` counts for the links before it, too, so links are resolved only now.
@@ -191,40 +202,45 @@ impl Handler {
             handled.follow = self.may_follow(candidate, &url);
             handled.new_url = Some(url);
         }
+        self.targets = emptied(facts.links);
     }
 
     /// Keeps the links that are new to this shard and in scope.
     fn read_links(&mut self, base: &LinkBase, targets: &[Cow<'_, [u8]>], handled: &mut Handled) {
         self.resolved_all.clear();
-        self.fingerprints.clear();
+        self.noted.clear();
         for target in targets {
             if base.resolve(target, &mut self.resolved).is_ok() {
                 let url = self.scope.canon().apply(&self.resolved, &mut self.canonical);
-                self.fingerprints.push(fingerprint(url.as_bytes()).max(SEEN + 1));
-                self.resolved_all.push(url);
+                self.resolved_all.push_str(url);
+                let fingerprint = fingerprint(url.as_bytes()).max(SEEN + 1);
+                self.noted.push(Noted { fingerprint, end: self.resolved_all.len() });
             }
         }
         // One after the other, with nothing between: the table is larger than the cache, and so its misses overlap.
-        for fingerprint in &mut self.fingerprints {
-            if self.recent.holds(*fingerprint) {
-                *fingerprint = SEEN;
+        for noted in &mut self.noted {
+            if self.recent.holds(noted.fingerprint) {
+                noted.fingerprint = SEEN;
             }
         }
-        for (url, &fingerprint) in self.resolved_all.iter().zip(&self.fingerprints) {
+        let mut end_before = 0;
+        for &Noted { fingerprint, end } in &self.noted {
+            let url = &self.resolved_all[std::mem::replace(&mut end_before, end)..end];
             // A link that stands twice on the page was noted in this very loop.
             if fingerprint == SEEN || self.recent.holds(fingerprint) {
                 continue;
             }
-            match CrawlUrl::from_normal(url) {
+            match UrlView::of(url) {
                 // Only what is in scope is remembered: the rest may come into scope later.
-                Ok(parsed) if self.scope.holds(&parsed) => {
+                Ok(parsed) if self.scope.holds(parsed) => {
                     self.recent.note(fingerprint);
-                    handled.links.push(url);
+                    self.new_links.push(url);
                 }
                 Ok(_) => handled.out_of_scope += 1,
                 Err(_) => {}
             }
         }
+        handled.links = self.new_links.take();
     }
 
     /// The other URL that a page wants to be known by.
@@ -291,8 +307,8 @@ impl Handler {
         if lastmod == 0 && self.recent.holds(fingerprint) {
             return;
         }
-        match CrawlUrl::from_normal(url) {
-            Ok(parsed) if self.scope.holds(&parsed) => {
+        match UrlView::of(url) {
+            Ok(parsed) if self.scope.holds(parsed) => {
                 self.recent.note(fingerprint);
                 handled.links.push(url);
                 handled.lastmods.push(lastmod);
@@ -340,6 +356,12 @@ impl<'a> Facts<'a> {
             }
         }
     }
+}
+
+/// The memory of a list, for another that borrows from elsewhere. What has no elements is collected in its place.
+fn emptied(mut links: Vec<Cow<'_, [u8]>>) -> Vec<Cow<'static, [u8]>> {
+    links.clear();
+    links.into_iter().map(|_| Cow::Borrowed(&[][..])).collect()
 }
 
 /// The target of a Location header, as the URL of a page of its own; `bytes` is what the head was parsed from. One that

@@ -1,37 +1,37 @@
 /// URLs found by one page, in normal form, in one piece of memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkBatch {
+    /// Each with a line feed behind it, which no URL has in it.
     text: String,
-    /// Where each URL ends in `text`.
-    ends: Vec<u32>,
+    count: usize,
 }
 
 impl LinkBatch {
     pub fn push(&mut self, url: &str) {
+        debug_assert!(!url.contains('\n'), "a URL in normal form");
         self.text.push_str(url);
-        self.ends.push(self.text.len() as u32);
+        self.text.push('\n');
+        self.count += 1;
     }
 
-    pub fn clear(&mut self) {
+    /// Takes all of them into a batch of just their size.
+    pub fn take(&mut self) -> LinkBatch {
+        let taken = self.clone();
         self.text.clear();
-        self.ends.clear();
+        self.count = 0;
+        taken
     }
 
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.count
     }
 
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.count == 0
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &str> {
-        let mut start = 0;
-        self.ends.iter().map(move |&end| {
-            let url = &self.text[start..end as usize];
-            start = end as usize;
-            url
-        })
+        self.text.split_terminator('\n')
     }
 }
 

@@ -1,7 +1,7 @@
 use super::scope_kind::ScopeKind;
 use super::traps::Traps;
 use super::verdict::Verdict;
-use crate::proto::url::{Canon, CrawlUrl, RuleRef, UrlRules};
+use crate::proto::url::{Canon, CrawlUrl, RuleRef, UrlRules, UrlView};
 use rapidhash::fast::RapidHashSet;
 use std::sync::Arc;
 
@@ -77,7 +77,8 @@ impl Scope {
     }
 
     /// Whether a URL is in scope: what [`Scope::judge`] says, without its reasons and without allocating.
-    pub fn holds(&self, url: &CrawlUrl) -> bool {
+    pub fn holds<'a>(&self, url: impl Into<UrlView<'a>>) -> bool {
+        let url = url.into();
         (self.spans(url) || self.rules.allow.holds(url))
             && !self.rules.deny.holds(url)
             && self.traps.caught(url).is_none()
@@ -90,12 +91,12 @@ impl Scope {
         }
         let inside = match self.spans(url) {
             true => Verdict::Spanned(self.kind),
-            false => match self.rules.allow.which(url) {
+            false => match self.rules.allow.which(url.view()) {
                 Some(rule) => Verdict::Allowed(rule),
                 None => return Verdict::NotSpanned(self.kind),
             },
         };
-        self.traps.caught(url).unwrap_or(inside)
+        self.traps.caught(url.view()).unwrap_or(inside)
     }
 
     /// The same for a URL that was found so many links from a seed, perhaps by a crawl that followed more of them.
@@ -108,11 +109,12 @@ impl Scope {
 
     /// The rule that keeps a URL out, wherever it was found: only this counts for seeds, too.
     pub fn denies(&self, url: &CrawlUrl) -> Option<RuleRef<'_>> {
-        self.rules.deny.which(url)
+        self.rules.deny.which(url.view())
     }
 
     /// Whether it is a seed's host, domain or prefix, by kind.
-    pub fn spans(&self, url: &CrawlUrl) -> bool {
+    pub fn spans<'a>(&self, url: impl Into<UrlView<'a>>) -> bool {
+        let url = url.into();
         match self.kind {
             ScopeKind::Any => true,
             ScopeKind::Host => self.names.contains(url.host()),

@@ -1,6 +1,6 @@
 use super::verdict::Verdict;
 use crate::limits::PATH_SEGMENTS_COMPARED;
-use crate::proto::url::CrawlUrl;
+use crate::proto::url::UrlView;
 
 /// Signs in a path that a program makes up URLs as we ask for them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,7 +13,7 @@ pub(super) struct Traps {
 impl Traps {
     /// Why a URL looks like one of a trap.
     #[inline]
-    pub fn caught<'a>(&self, url: &'a CrawlUrl) -> Option<Verdict<'a>> {
+    pub fn caught<'a>(&self, url: UrlView<'a>) -> Option<Verdict<'a>> {
         let path = url.path();
         let depth = depth(path);
         if self.path_depth_max > 0 && depth > self.path_depth_max {
@@ -52,10 +52,11 @@ fn repeated(path: &str, max: usize) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::url::CrawlUrl;
 
     fn caught(path: &str) -> Option<&'static str> {
         let url = CrawlUrl::parse(&format!("http://h.test{path}")).unwrap();
-        Traps { path_depth_max: 10, segment_repeats_max: 3 }.caught(&url).map(|why| why.name())
+        Traps { path_depth_max: 10, segment_repeats_max: 3 }.caught(url.view()).map(|why| why.name())
     }
 
     #[test]
@@ -84,7 +85,7 @@ mod tests {
     #[test]
     fn no_guard_catches_nothing() {
         let url = CrawlUrl::parse(&format!("http://h.test/{}", "a/".repeat(1_000))).unwrap();
-        assert_eq!(Traps::default().caught(&url), None);
+        assert_eq!(Traps::default().caught(url.view()), None);
     }
 
     #[test]
@@ -94,7 +95,7 @@ mod tests {
         let traps = Traps { path_depth_max: 0, segment_repeats_max: 3 };
         let started = std::time::Instant::now();
         for _ in 0..1_000 {
-            assert_eq!(traps.caught(&url), None);
+            assert_eq!(traps.caught(url.view()), None);
         }
         assert!(started.elapsed().as_millis() < 1_000, "{:?}", started.elapsed());
     }

@@ -14,6 +14,8 @@
 //! refused, reset, stalled, slowed and cut anywhere, while hosts have addresses at which nobody is, and while shards
 //! die.
 
+#[cfg(test)]
+mod allocations;
 mod cluster;
 mod feeds;
 mod judge;

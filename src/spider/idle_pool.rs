@@ -6,7 +6,10 @@ use std::net::{IpAddr, SocketAddr};
 /// Idle connections by route, and in the order in which they fell idle.
 #[derive(Default)]
 pub(super) struct IdlePool {
-    by_route: RapidHashMap<u64, Vec<Key>>,
+    /// The one of each route that fell idle last.
+    by_route: RapidHashMap<u64, Key>,
+    /// By a connection's slot: the one of its route that fell idle before it.
+    before: Vec<Option<Key>>,
     /// One entry per connection that ever fell idle; the connection may be busy or closed since.
     by_age: VecDeque<(Now, Key)>,
 }
@@ -22,7 +25,11 @@ pub(super) fn route(origin: &str, addr: SocketAddr) -> u64 {
 
 impl IdlePool {
     pub fn put(&mut self, route: u64, key: Key) {
-        self.by_route.entry(route).or_default().push(key);
+        let before = self.by_route.insert(route, key);
+        if self.before.len() <= key.index() {
+            self.before.resize(key.index() + 1, None);
+        }
+        self.before[key.index()] = before;
     }
 
     pub fn leads_to(&self, route: u64) -> bool {
@@ -36,19 +43,30 @@ impl IdlePool {
 
     /// Takes the connection that fell idle last: the one that the server is least likely to have closed.
     pub fn take(&mut self, route: u64) -> Option<Key> {
-        let keys = self.by_route.get_mut(&route)?;
-        let key = keys.pop();
-        if keys.is_empty() {
-            self.by_route.remove(&route);
+        let last = self.by_route.get_mut(&route)?;
+        let key = *last;
+        match self.before[key.index()].take() {
+            Some(before) => *last = before,
+            None => {
+                self.by_route.remove(&route);
+            }
         }
-        key
+        Some(key)
     }
 
     pub fn remove(&mut self, route: u64, key: Key) {
-        let Some(keys) = self.by_route.get_mut(&route) else { return };
-        keys.retain(|other| *other != key);
-        if keys.is_empty() {
-            self.by_route.remove(&route);
+        let Some(&last) = self.by_route.get(&route) else { return };
+        if last == key {
+            self.take(route);
+            return;
+        }
+        let mut after = last;
+        while let Some(other) = self.before[after.index()] {
+            if other == key {
+                self.before[after.index()] = self.before[key.index()].take();
+                return;
+            }
+            after = other;
         }
     }
 

@@ -153,6 +153,7 @@ impl Spider {
         let slot = self.conns.get(conn);
         match (slot.state(), event) {
             (ConnState::Closing, NetEvent::Closed) => self.conns.closed(conn),
+            (ConnState::Closing, NetEvent::Sent(buffer)) => self.buffers.keep_request(buffer),
             // What comes after the close is of no interest.
             (ConnState::Closing, _) => {}
             (ConnState::Idle { .. }, event) => self.step_idle(conn, event, out),
@@ -320,10 +321,10 @@ impl Spider {
         }
     }
 
-    /// Takes the bytes of a finished fetch back, for another one. Until then they count as held.
-    pub fn recycle(&mut self, bytes: Vec<u8>) {
-        self.buffers.resized(bytes.len(), 0);
-        self.buffers.keep_document(bytes);
+    /// Takes a finished fetch back, for the memory of another one. Until then its bytes count as held.
+    pub fn recycle(&mut self, fetched: Box<Fetched>) {
+        self.buffers.resized(fetched.bytes.len(), 0);
+        self.buffers.keep(fetched);
     }
 
     /// The timer of this fetch's slot has fired.
@@ -414,7 +415,7 @@ impl Spider {
         if trailed && asked.method == Method::Head {
             self.policy.refuses_head(fetch.url());
         }
-        let mut fetched = Box::new(fetch.into_fetched(result, now));
+        let mut fetched = self.buffers.boxed(fetch.into_fetched(result, now));
         fetched.flags.insert(cert_fault.map_or(Flags::NONE, flag_of));
         fetched.retry = stale.then_some(Retry::StaleConnection);
         if let Some(head) = &fetched.head {

@@ -490,7 +490,7 @@ fn without_memory_for_documents_nothing_new_is_taken() {
     let fetched = acted(&mut out).1.pop().unwrap();
     assert_eq!(fetched.result, ResultCode::Ok, "what is open goes on");
     assert!(!spider.has_room(&mut out), "until it is stored");
-    spider.recycle(fetched.bytes);
+    spider.recycle(Box::new(fetched));
     assert!(spider.has_room(&mut out));
 }
 

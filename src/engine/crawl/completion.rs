@@ -106,7 +106,7 @@ fn found_of(candidate: &Candidate, handled: Handled) -> Option<Box<Found>> {
     (has_links || new_url.is_some() || handled.into_scope || has_feeds).then(|| {
         Box::new(Found {
             doc_id: candidate.doc_id,
-            url: candidate.url.as_str().into(),
+            url: candidate.url.clone(),
             links: handled.links,
             lastmods: handled.lastmods,
             sitemaps: handled.sitemaps,

@@ -83,12 +83,12 @@ impl WorkSource for LocalQueues {
         now: Now,
     ) -> Ended<FetchedPage> {
         let Settled::Page(report) = self.0.settle(&fetched, out, now) else {
-            return Ended::Over(fetched.bytes);
+            return Ended::Over(fetched);
         };
         let span = self.0.span(&fetched, now);
         match self.0.url_server.release(fetched.trans, &report, now) {
             Some(job) => Ended::Store(FetchedPage { job, fetched, span }),
-            None => Ended::Over(fetched.bytes),
+            None => Ended::Over(fetched),
         }
     }
 

@@ -147,7 +147,7 @@ pub struct Done {
 pub struct Found {
     /// The page's own document, and its URL.
     pub doc_id: u32,
-    pub url: Box<str>,
+    pub url: CrawlUrl,
     pub links: LinkBatch,
     /// When each of the links changed, if a sitemap said so.
     pub lastmods: Vec<u32>,

@@ -2,7 +2,7 @@ use crate::engine::crawl::completion::{
     Completion, record_of, result_of, retry_after_s, trouble_of, validators_of, validators_of_poll,
 };
 use crate::engine::crawl::messages::FromShard;
-use crate::engine::crawl::shard::{RecordSink, ShardOut};
+use crate::engine::crawl::shard::{RecordSink, ShardOut, Stored};
 use crate::engine::crawl::shard_log::Span;
 use crate::engine::crawl::stages::Stage;
 use crate::engine::inspect::reports::Reports;
@@ -49,7 +49,7 @@ impl RecordSink for PageSink {
     type Item = FetchedPage;
     type Reply = FromShard;
 
-    fn store(&mut self, page: FetchedPage, out: &mut ShardOut<FromShard>) -> Result<Vec<u8>, FetchedPage> {
+    fn store(&mut self, page: FetchedPage, out: &mut ShardOut<FromShard>) -> Stored<FetchedPage> {
         // Before the page is read: reading notes its links as seen.
         match self.store.make_room(page.fetched.bytes.len()) {
             Ok(()) => {}
@@ -116,7 +116,7 @@ impl RecordSink for PageSink {
         let (outcome, found) = completion.tell(handled);
         out.answer(outcome, Some(appended.sequence), true, found);
         out.stages.mark(Stage::Record);
-        Ok(fetched.bytes)
+        Ok(Some(fetched))
     }
 
     fn retired(&self) -> u64 {

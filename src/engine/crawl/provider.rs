@@ -113,10 +113,10 @@ fn links_of(found: &Found) -> impl Iterator<Item = Link<'_>> {
     let new = found.new_url.as_ref().map(|new| Link {
         url: new.url.as_str(),
         origin: Origin::new(found.doc_id, new.provenance),
-        via: &found.url,
+        via: found.url.as_str(),
     });
     let origin = Origin::link(found.doc_id, found.depth);
-    new.into_iter().chain(found.links.iter().map(move |url| Link { url, origin, via: &found.url }))
+    new.into_iter().chain(found.links.iter().map(move |url| Link { url, origin, via: found.url.as_str() }))
 }
 
 /// What comes of entries, while they are taken in.
@@ -667,7 +667,7 @@ impl Provider {
             for link in found.feeds.drain(..) {
                 let NamedFeeds { told, untold } = &mut self.named_feeds;
                 if told.len() < NAMED_FEEDS_MAX && told.insert(link.url.fingerprint()) {
-                    untold.push((link.url, found.url.clone()));
+                    untold.push((link.url, found.url.as_str().into()));
                 }
             }
         }

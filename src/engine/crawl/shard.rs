@@ -143,8 +143,8 @@ pub trait RecordSink {
     type Item;
     type Reply;
 
-    /// Stores an item and replies for it. Gives back the buffer of its body, or the item if there is no room.
-    fn store(&mut self, item: Self::Item, out: &mut ShardOut<Self::Reply>) -> Result<Vec<u8>, Self::Item>;
+    /// Stores an item and replies for it. Gives back the fetch that it was, if it was one, or the item if there is no room.
+    fn store(&mut self, item: Self::Item, out: &mut ShardOut<Self::Reply>) -> Stored<Self::Item>;
 
     /// Documents in segments up to this number may go away.
     fn retired(&self) -> u64 {
@@ -186,9 +186,12 @@ pub enum Next<T> {
 
 pub enum Ended<T> {
     Store(T),
-    /// It is dealt with; the buffer of its body is used again.
-    Over(Vec<u8>),
+    /// It is dealt with; its memory is used again.
+    Over(Box<Fetched>),
 }
+
+/// What a sink gives back: the memory of what it has stored, or what it has no room for.
+pub type Stored<T> = Result<Option<Box<Fetched>>, T>;
 
 /// What a source has at hand when it chooses an order.
 pub struct Start<'a, R> {
@@ -354,17 +357,19 @@ impl<D: Driver, W: WorkSource, S: RecordSink<Item = W::Item, Reply = W::Reply>> 
         }
     }
 
-    /// Stores what is to be stored, unless it must wait, and gives every body's buffer back to the spider.
+    /// Stores what is to be stored, unless it must wait, and gives the memory of every fetch back to the spider.
     fn settle(&mut self, ended: Ended<W::Item>) {
-        let body = match ended {
-            Ended::Over(body) => body,
+        let fetched = match ended {
+            Ended::Over(fetched) => Some(fetched),
             Ended::Store(item) if !self.unstored.is_empty() => return self.unstored.push_back(item),
             Ended::Store(item) => match self.sink.store(item, &mut self.out) {
-                Ok(body) => body,
+                Ok(fetched) => fetched,
                 Err(item) => return self.unstored.push_front(item),
             },
         };
-        self.spider.recycle(body);
+        if let Some(fetched) = fetched {
+            self.spider.recycle(fetched);
+        }
     }
 
     /// Stores what had to wait, in its order.

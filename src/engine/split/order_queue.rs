@@ -134,13 +134,13 @@ impl WorkSource for OrderQueue {
             Some(Retry::StaleConnection | Retry::NoSocket | Retry::NoWay | Retry::TooLate) => {}
             Some(Retry::NewRequest) => out.log.order(doc_id, &fetched, span),
             // Nobody is told: its URL server sends it elsewhere, as it does what waits here.
-            Some(Retry::Stopped) => return Ended::Over(fetched.bytes),
+            Some(Retry::Stopped) => return Ended::Over(fetched),
         }
-        let Fetched { trans, url, addr, bytes, .. } = *fetched;
-        let order = SpiderOrder { trans, doc_id, task: SpiderTask::Fetch { url, ip: addr.ip() } };
+        let task = SpiderTask::Fetch { url: fetched.url.clone(), ip: fetched.addr.ip() };
+        let order = SpiderOrder { trans: fetched.trans, doc_id, task };
         // Also after a connection that was dead: its server may have read the request before it closed.
         self.later.push_back((now.plus_us(self.again_gap_us), order));
-        Ended::Over(bytes)
+        Ended::Over(fetched)
     }
 
     fn flush(&mut self, _: &mut ShardOut<FromSpider>, _: Now) {}

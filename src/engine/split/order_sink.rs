@@ -1,6 +1,6 @@
 use crate::base::Now;
 use crate::engine::crawl::completion::{record_of, reported_ms, retry_after_s};
-use crate::engine::crawl::shard::{RecordSink, ShardOut};
+use crate::engine::crawl::shard::{RecordSink, ShardOut, Stored};
 use crate::engine::crawl::shard_log::Span;
 use crate::engine::crawl::stages::Stage;
 use crate::engine::runtime::counters::{Counter, Counters};
@@ -49,7 +49,7 @@ impl RecordSink for OrderSink {
     type Item = EndedOrder;
     type Reply = FromSpider;
 
-    fn store(&mut self, ended: EndedOrder, out: &mut ShardOut<FromSpider>) -> Result<Vec<u8>, EndedOrder> {
+    fn store(&mut self, ended: EndedOrder, out: &mut ShardOut<FromSpider>) -> Stored<EndedOrder> {
         let bytes = match &ended {
             EndedOrder::Fetched { fetched, .. } => fetched.bytes.len(),
             EndedOrder::Refused { .. } => 0,
@@ -63,7 +63,7 @@ impl RecordSink for OrderSink {
         }
         out.stages.mark(Stage::Network);
         let wall = out.log.wall();
-        let (done, body) = match ended {
+        let (done, fetched) = match ended {
             EndedOrder::Fetched { doc_id, fetched, span } => {
                 out.log.order(doc_id, &fetched, span);
                 let head = fetched.head.filter(|_| fetched.result == ResultCode::Redirect);
@@ -76,7 +76,7 @@ impl RecordSink for OrderSink {
                     retry_after_s: retry_after_s(&fetched, wall).unwrap_or(0),
                 };
                 let done = SpiderDone { trans: fetched.trans, result: fetched.result, sequence, reported };
-                (done, fetched.bytes)
+                (done, Some(fetched))
             }
             EndedOrder::Refused { order, at } => {
                 let SpiderTask::Refuse { url_text, ip, result } = &order.task else {
@@ -99,12 +99,12 @@ impl RecordSink for OrderSink {
                     head_len: 0,
                 });
                 let reported = Reported::default();
-                (SpiderDone { trans: order.trans, result: *result, sequence, reported }, Vec::new())
+                (SpiderDone { trans: order.trans, result: *result, sequence, reported }, None)
             }
         };
         out.replies.send(FromSpider::Done(done));
         out.stages.mark(Stage::Compress);
-        Ok(body)
+        Ok(fetched)
     }
 
     fn retired(&self) -> u64 {

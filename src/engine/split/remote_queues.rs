@@ -3,7 +3,7 @@ use crate::doc_index::Outcome;
 use crate::engine::crawl::live::ShardRules;
 use crate::engine::crawl::messages::{FromShard, ToShard};
 use crate::engine::crawl::queues::{Queues, Settled};
-use crate::engine::crawl::shard::{Ended, Next, Received, RecordSink, ShardOut, Start, WorkSource};
+use crate::engine::crawl::shard::{Ended, Next, Received, RecordSink, ShardOut, Start, Stored, WorkSource};
 use crate::engine::links::{LinkEvent, LinkPort};
 use crate::engine::runtime::counters::{Counter, Counters};
 use crate::engine::runtime::events::Event;
@@ -389,7 +389,7 @@ impl WorkSource for RemoteQueues {
         if let Settled::Page(_) = self.queues.settle(&fetched, out, now) {
             unreachable!("pages are fetched by spiders in other processes")
         }
-        Ended::Over(fetched.bytes)
+        Ended::Over(fetched)
     }
 
     fn flush(&mut self, out: &mut Out, now: Now) {
@@ -438,7 +438,7 @@ impl RecordSink for NoRecords {
     type Item = Infallible;
     type Reply = FromShard;
 
-    fn store(&mut self, item: Infallible, _: &mut Out) -> Result<Vec<u8>, Infallible> {
+    fn store(&mut self, item: Infallible, _: &mut Out) -> Stored<Infallible> {
         match item {}
     }
 

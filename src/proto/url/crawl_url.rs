@@ -1,56 +1,17 @@
 use super::escapes;
-use super::surt::is_address;
+use super::url_view::{Places, Scheme, UrlError, UrlView};
 use crate::base::fingerprint;
 use crate::limits::URL_BYTES_MAX;
 use memchr::{memchr, memchr2};
 use std::fmt;
 use std::ops::Range;
-use thiserror::Error;
+use std::sync::Arc;
 
-/// An absolute URL in normal form, with the places of its parts. Cheap to carry: one allocation.
+/// An absolute URL in normal form, with the places of its parts. Cheap to carry: one allocation, which all its clones share.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CrawlUrl {
-    text: Box<str>,
-    scheme: Scheme,
-    port: u16,
-    /// The host, without brackets or port, is `text[host_start..host_end]`.
-    host_end: u16,
-    /// Path and query are `text[path_start..]`; never empty, as the path begins with a slash.
-    path_start: u16,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Scheme {
-    Http,
-    Https,
-}
-
-impl Scheme {
-    pub fn port_default(self) -> u16 {
-        match self {
-            Scheme::Http => 80,
-            Scheme::Https => 443,
-        }
-    }
-
-    fn prefix(self) -> &'static str {
-        match self {
-            Scheme::Http => "http://",
-            Scheme::Https => "https://",
-        }
-    }
-}
-
-#[derive(Debug, Error, PartialEq, Eq, Clone)]
-pub enum UrlError {
-    #[error("not a URL: {0}")]
-    Syntax(String),
-    #[error("only http and https can be crawled, not {0}")]
-    Scheme(String),
-    #[error("a URL with a user name or password is not asked for")]
-    Credentials,
-    #[error("longer than {URL_BYTES_MAX} bytes")]
-    TooLong,
+    text: Arc<str>,
+    places: Places,
 }
 
 impl CrawlUrl {
@@ -77,44 +38,13 @@ impl CrawlUrl {
         CrawlUrl::from_normal(&escapes::normal(url.as_str(), path_start))
     }
 
-    /// From text that is in normal form already (it came out of a `CrawlUrl` or a [`super::LinkBase`]). Text that
-    /// is not is refused or taken apart wrongly, but never panics.
+    /// From text that is in normal form already (see [`UrlView::of`]).
     pub fn from_normal(text: &str) -> Result<CrawlUrl, UrlError> {
-        if text.len() > URL_BYTES_MAX {
-            return Err(UrlError::TooLong);
-        }
-        let scheme = [Scheme::Http, Scheme::Https]
-            .into_iter()
-            .find(|s| text.starts_with(s.prefix()))
-            .ok_or_else(|| UrlError::Scheme(text.chars().take(20).collect()))?;
-        let syntax = |what: &str| UrlError::Syntax(what.to_string());
-        let authority_start = scheme.prefix().len();
-        let path_start = memchr(b'/', &text.as_bytes()[authority_start..])
-            .map(|at| authority_start + at)
-            .ok_or_else(|| syntax("no path"))?;
-        let authority = &text[authority_start..path_start];
-        // An IPv6 host has colons of its own, inside brackets.
-        let host_bytes = match authority.rfind(']') {
-            Some(end) => end + 1,
-            None => authority.find(':').unwrap_or(authority.len()),
-        };
-        if host_bytes == 0 {
-            return Err(syntax("empty host"));
-        }
-        let port = match &authority[host_bytes..] {
-            "" => scheme.port_default(),
-            rest => rest
-                .strip_prefix(':')
-                .and_then(|digits| digits.parse().ok())
-                .ok_or_else(|| syntax("invalid port number"))?,
-        };
-        Ok(CrawlUrl {
-            text: text.into(),
-            scheme,
-            port,
-            host_end: (authority_start + host_bytes) as u16,
-            path_start: path_start as u16,
-        })
+        UrlView::of(text).map(CrawlUrl::from)
+    }
+
+    pub fn view(&self) -> UrlView<'_> {
+        UrlView::at(&self.text, self.places)
     }
 
     pub fn as_str(&self) -> &str {
@@ -122,16 +52,16 @@ impl CrawlUrl {
     }
 
     pub fn scheme(&self) -> Scheme {
-        self.scheme
+        self.places.scheme
     }
 
     pub fn port(&self) -> u16 {
-        self.port
+        self.places.port
     }
 
     /// The host as it stands in the URL; an IPv6 address is in brackets.
     pub fn host(&self) -> &str {
-        &self.text[self.scheme.prefix().len()..usize::from(self.host_end)]
+        self.view().host()
     }
 
     /// The host for a look-up: an IPv6 address without its brackets.
@@ -141,41 +71,35 @@ impl CrawlUrl {
 
     /// Host and port as they go into `Host:`; a default port is not written.
     pub fn authority(&self) -> &str {
-        &self.text[self.scheme.prefix().len()..usize::from(self.path_start)]
+        self.view().authority()
     }
 
     /// Scheme and authority: what politeness and robots rules are kept by.
     pub fn origin(&self) -> &str {
-        &self.text[..usize::from(self.path_start)]
+        self.view().origin()
     }
 
     /// What goes into the request line.
     pub fn path_and_query(&self) -> &str {
-        &self.text[usize::from(self.path_start)..]
+        self.view().path_and_query()
     }
 
     /// The path without a query; it begins with a slash.
     pub fn path(&self) -> &str {
-        let text = self.path_and_query();
-        &text[..memchr(b'?', text.as_bytes()).unwrap_or(text.len())]
+        self.view().path()
     }
 
     /// The part of the host that somebody registered, by the list of public suffixes; the host itself where there is
     /// none (an address, a bare name).
     pub fn registrable_domain(&self) -> &str {
-        registrable(self.host())
+        self.view().registrable_domain()
     }
 
     /// The same origin with another path, which must be in normal form.
     pub fn with_path(&self, path: &str) -> CrawlUrl {
         debug_assert!(path.starts_with('/'));
-        CrawlUrl {
-            text: format!("{}{path}", self.origin()).into(),
-            scheme: self.scheme,
-            port: self.port,
-            host_end: self.host_end,
-            path_start: self.path_start,
-        }
+        let text = format!("{}{path}", self.origin()).into();
+        CrawlUrl { text, places: self.places }
     }
 
     pub fn fingerprint(&self) -> u64 {
@@ -183,12 +107,16 @@ impl CrawlUrl {
     }
 }
 
-/// The part of a host, as it stands in a URL, that somebody registered: the end of it, or all.
-pub fn registrable(host: &str) -> &str {
-    if is_address(host) {
-        return host;
+impl From<UrlView<'_>> for CrawlUrl {
+    fn from(view: UrlView<'_>) -> CrawlUrl {
+        CrawlUrl { text: view.as_str().into(), places: view.places() }
     }
-    psl::domain_str(host).unwrap_or(host)
+}
+
+impl<'a> From<&'a CrawlUrl> for UrlView<'a> {
+    fn from(url: &'a CrawlUrl) -> UrlView<'a> {
+        url.view()
+    }
 }
 
 /// The place of the host in a URL in normal form: without its port, an IPv6 address in brackets. Of any other text it is
@@ -213,8 +141,6 @@ impl fmt::Display for CrawlUrl {
         f.write_str(&self.text)
     }
 }
-
-const _: () = assert!(URL_BYTES_MAX <= u16::MAX as usize, "places in a URL are 16 bits");
 
 #[cfg(test)]
 mod tests {

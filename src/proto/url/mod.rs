@@ -18,10 +18,13 @@ mod link_base;
 mod normal;
 mod rules;
 mod surt;
+mod url_view;
 
 pub(crate) use canon::{Canon, QueryDrop};
 pub use crawl_url::CrawlUrl;
-pub(crate) use crawl_url::{Scheme, UrlError, host_place, registrable};
+pub(crate) use crawl_url::host_place;
 pub use link_base::{LinkBase, LinkError};
 pub(crate) use normal::is_normal;
 pub(crate) use rules::{RecrawlRules, RuleList, RuleRef, UrlRules};
+pub use url_view::UrlView;
+pub(crate) use url_view::{Scheme, UrlError, registrable};

@@ -4,8 +4,8 @@
 //! anywhere in the URL. Both take time in proportion to the URL and none that a URL's author could choose: the
 //! expressions are matched without going back.
 
-use super::CrawlUrl;
 use super::surt::{self, Surt};
+use super::{CrawlUrl, UrlView};
 use crate::base::shown;
 use crate::limits::{RULE_BYTES_MAX, RULE_COMPILED_BYTES_MAX, RULES_MAX};
 use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
@@ -109,12 +109,12 @@ impl RuleList {
     }
 
     /// Whether any rule matches.
-    pub fn holds(&self, url: &CrawlUrl) -> bool {
+    pub fn holds(&self, url: UrlView<'_>) -> bool {
         !self.is_empty() && (self.by_prefix(url).is_some() || self.patterns.is_match(url.as_str().as_bytes()))
     }
 
     /// A rule that matches: the widest prefix, or else the first expression.
-    pub fn which(&self, url: &CrawlUrl) -> Option<RuleRef<'_>> {
+    pub fn which(&self, url: UrlView<'_>) -> Option<RuleRef<'_>> {
         let by_pattern = || {
             let first = self.patterns.matches(url.as_str().as_bytes()).iter().next()?;
             self.pattern_places.get(first).copied()
@@ -126,7 +126,7 @@ impl RuleList {
         Some(RuleRef { number: place as usize + 1, text: &self.texts[place as usize] })
     }
 
-    fn by_prefix(&self, url: &CrawlUrl) -> Option<u32> {
+    fn by_prefix(&self, url: UrlView<'_>) -> Option<u32> {
         if self.prefixes.is_empty() {
             return None;
         }
@@ -196,7 +196,7 @@ enum Test {
 impl Test {
     fn matches(&self, url: &CrawlUrl) -> bool {
         match self {
-            Test::Prefix(prefix) => Surt::of(url).starts_with(prefix),
+            Test::Prefix(prefix) => Surt::of(url.view()).starts_with(prefix),
             Test::Pattern(pattern) => pattern.is_match(url.as_str().as_bytes()),
         }
     }
@@ -257,8 +257,8 @@ mod tests {
 
     fn which(rules: &[&str], url: &str) -> Option<usize> {
         let (list, url) = (list(rules).unwrap(), CrawlUrl::parse(url).unwrap());
-        let found = list.which(&url);
-        assert_eq!(found.is_some(), list.holds(&url), "{rules:?} {url}");
+        let found = list.which(url.view());
+        assert_eq!(found.is_some(), list.holds(url.view()), "{rules:?} {url}");
         found.map(|rule| {
             assert_eq!(rule.text, rules[rule.number - 1]);
             rule.number
@@ -342,7 +342,7 @@ mod tests {
                 rules.into_iter().filter(|rule| compile(1, rule).is_ok()).collect();
             let url = CrawlUrl::parse(&url).unwrap();
             let any = rules.iter().any(|rule| compile(1, rule).unwrap().matches(&url));
-            prop_assert_eq!(RuleList::try_from(rules).unwrap().holds(&url), any);
+            prop_assert_eq!(RuleList::try_from(rules).unwrap().holds(url.view()), any);
         }
     }
 }

@@ -8,7 +8,7 @@
 //! and the path keeps its case. The scheme does not stand in it, so that a rule holds for http and https. An address is
 //! not turned round: `127.0.0.1,)/`.
 
-use super::CrawlUrl;
+use super::UrlView;
 use std::cmp::Ordering;
 use std::net::Ipv4Addr;
 
@@ -23,7 +23,7 @@ pub(super) struct Surt<'a> {
 }
 
 impl<'a> Surt<'a> {
-    pub fn of(url: &'a CrawlUrl) -> Surt<'a> {
+    pub fn of(url: UrlView<'a>) -> Surt<'a> {
         let host = url.host();
         let is_address = is_address(host);
         Surt { host, is_address, port: &url.authority()[host.len()..], path: url.path_and_query() }
@@ -83,10 +83,11 @@ pub(super) fn prefix(written: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::url::CrawlUrl;
 
     fn form(url: &str) -> String {
         let url = CrawlUrl::parse(url).unwrap();
-        String::from_utf8(Surt::of(&url).bytes().collect()).unwrap()
+        String::from_utf8(Surt::of(url.view()).bytes().collect()).unwrap()
     }
 
     #[test]
@@ -101,7 +102,7 @@ mod tests {
         ] {
             assert_eq!(form(url), expected);
             let url = CrawlUrl::parse(url).unwrap();
-            let surt = Surt::of(&url);
+            let surt = Surt::of(url.view());
             assert_eq!(surt.cmp(expected.as_bytes()), Ordering::Equal);
             for end in 0..=expected.len() {
                 assert!(surt.starts_with(&expected.as_bytes()[..end]));
