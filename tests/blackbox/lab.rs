@@ -149,3 +149,24 @@ fn a_program_of_setup_is_a_peer() {
     let hyper = peers.iter().find(|peer| peer["name"] == "hyper").expect("it is here");
     assert_eq!(hyper["pages"], serde_json::json!({"its": 2, "only_ours": 8, "only_its": 0}), "{report}");
 }
+
+/// Every way brings all pages: a crawl that loses one ends the bench.
+#[test]
+fn a_page_is_fetched_in_every_way_and_its_cost_is_told_beside_the_usual_one() {
+    let mut command = nephila();
+    command.args(["bench", "ways", "--rounds", "1", "--pages", "640", "--connections", "100", "--json"]);
+    command.args(["--polite-hosts", "20", "--page-bytes", "2000"]);
+    let report = report(Running::start(&mut command).wait(LONG).done());
+    let ways = report["ways"].as_array().expect("ways");
+    let names: Vec<&str> = ways.iter().filter_map(|way| way["way"].as_str()).collect();
+    assert_eq!(names, ["close", "https", "visits", "shards", "connections", "polite"], "{report}");
+    for way in ways {
+        assert!(way["usual"] != way["other"], "{report}");
+        let [usual, other] =
+            ["usual_us_per_page", "other_us_per_page"].map(|side| way[side].as_f64().unwrap());
+        let ratio = way["ratio"].as_f64().unwrap();
+        assert!(usual > 0.0 && other > 0.0 && (ratio - other / usual).abs() < 1e-6, "{report}");
+    }
+    let run = Running::start(nephila().args(["bench", "ways", "--pages", "10"])).wait(PATIENCE);
+    assert!(run.code() != 0 && run.stderr.contains("give 64 pages or more"), "{}", run.stderr);
+}

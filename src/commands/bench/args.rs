@@ -17,6 +17,7 @@ use super::slow::SlowArgs;
 use super::store::StoreBenchArgs;
 use super::stories::StoriesBenchArgs;
 use super::tls::TlsArgs;
+use super::ways::WaysArgs;
 use crate::commands::shared::Failure;
 use clap::{Args, Subcommand};
 
@@ -42,6 +43,7 @@ enum BenchWhat {
     Parts(PartsArgs),
     Feeds(FeedsBenchArgs),
     Tls(TlsArgs),
+    Ways(WaysArgs),
     #[cfg(feature = "search")]
     Search(SearchBenchArgs),
     Slow(SlowArgs),
@@ -66,6 +68,7 @@ impl BenchArgs {
             Some(BenchWhat::Parts(parts)) => parts.run(),
             Some(BenchWhat::Feeds(feeds)) => feeds.run(),
             Some(BenchWhat::Tls(tls)) => tls.run(),
+            Some(BenchWhat::Ways(ways)) => ways.run(),
             #[cfg(feature = "search")]
             Some(BenchWhat::Search(search)) => search.run(),
             Some(BenchWhat::Slow(slow)) => slow.run(),

@@ -4,69 +4,86 @@ use crate::commands::shared::{CrawlReport, Failure, on_cores};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-/// A whole crawl of a farm in a process of its own, with all its threads on one core.
-pub(super) struct CrawlProcess<'a> {
-    stage: &'a Stage,
+/// A whole crawl of a farm in a process of its own, with all its threads on one core, or a few.
+pub(super) struct CrawlProcess {
+    cores: Vec<usize>,
+    /// Its command names them.
+    is_placed: bool,
     command: Command,
     pub data: PathBuf,
 }
 
-impl<'a> CrawlProcess<'a> {
+/// Fetches that a shard has room for by default.
+const FETCHES_USUAL: u32 = 16_384;
+
+impl CrawlProcess {
     /// Of these seeds, with a rate for every host; 0 = no limit.
     pub fn new(
-        stage: &'a Stage,
+        stage: &Stage,
         farm: &FarmProcess,
         seeds: &Path,
         req_host_per_sec: f64,
         driver: &str,
-    ) -> Result<CrawlProcess<'a>, Failure> {
+    ) -> Result<CrawlProcess, Failure> {
         CrawlProcess::named("crawl", stage, farm, seeds, (req_host_per_sec, driver))
     }
 
     /// One of several, each with a name that its directory has, too.
     pub fn named(
         name: &str,
-        stage: &'a Stage,
+        stage: &Stage,
         farm: &FarmProcess,
         seeds: &Path,
         (req_host_per_sec, driver): (f64, &str),
-    ) -> Result<CrawlProcess<'a>, Failure> {
+    ) -> Result<CrawlProcess, Failure> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["crawl", "--json", "--allow-net", "127.0.0.0/8", "--driver", driver]);
-        command.args([
-            "--req-host-per-sec",
-            &req_host_per_sec.to_string(),
-            "--cores",
-            &stage.core.to_string(),
-        ]);
+        command.args(["--req-host-per-sec", &req_host_per_sec.to_string()]);
         let data = stage.dir.join(name);
         command.arg("--seeds").arg(seeds).arg("--hosts-file").arg(&farm.hosts_file).arg("--data").arg(&data);
         if farm.is_tls {
             command.arg("--ca-file").arg(&farm.ca_file);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        Ok(CrawlProcess { stage, command, data })
+        Ok(CrawlProcess { cores: vec![stage.core], is_placed: false, command, data })
     }
 
     /// Of one site, from this page on, over so many connections and without a pause.
-    pub fn of_site(stage: &'a Stage, url: &str, connections: u8) -> Result<CrawlProcess<'a>, Failure> {
+    pub fn of_site(stage: &Stage, url: &str, connections: u8) -> Result<CrawlProcess, Failure> {
         let mut command = Command::new(std::env::current_exe()?);
         let data = stage.dir.join("crawl");
         command.args(["crawl", url, "--json", "--allow-net", "127.0.0.0/8", "--req-host-per-sec", "0"]);
         command.args(["--req-host-concurrent", &connections.to_string()]);
-        command.args(["--cores", &stage.core.to_string()]).arg("--data").arg(&data);
+        command.arg("--data").arg(&data);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        Ok(CrawlProcess { stage, command, data })
+        Ok(CrawlProcess { cores: vec![stage.core], is_placed: false, command, data })
+    }
+
+    /// With a shard on each of these cores.
+    pub fn on(self, cores: Vec<usize>) -> CrawlProcess {
+        CrawlProcess { cores, ..self }
+    }
+
+    /// With room for so many fetches at once, if that is more than usual.
+    pub fn with_fetches(mut self, fetches: u32) -> CrawlProcess {
+        if fetches > FETCHES_USUAL {
+            self.command.args(["--fetches-max", &fetches.to_string()]);
+        }
+        self
     }
 
     /// Stops it after this many seconds.
-    pub fn for_seconds(mut self, seconds: u64) -> CrawlProcess<'a> {
+    pub fn for_seconds(mut self, seconds: u64) -> CrawlProcess {
         self.command.args(["--max-seconds", &seconds.to_string()]);
         self
     }
 
     pub fn start(&mut self) -> Result<Child, Failure> {
-        Ok(on_cores(&[self.stage.core], || self.command.spawn())??)
+        if !std::mem::replace(&mut self.is_placed, true) {
+            let listed: Vec<String> = self.cores.iter().map(usize::to_string).collect();
+            self.command.args(["--cores", &listed.join(",")]);
+        }
+        Ok(on_cores(&self.cores, || self.command.spawn())??)
     }
 
     /// Starts it with nothing stored. What it says in the end can be read.

@@ -32,7 +32,7 @@ impl LabArgs {
         Ok(())
     }
 
-    pub fn watch(&self, crawl: &mut CrawlProcess<'_>, stage: &Stage) -> Result<Watched, Failure> {
+    pub fn watch(&self, crawl: &mut CrawlProcess, stage: &Stage) -> Result<Watched, Failure> {
         let child = crawl.start_anew()?;
         // Looking is not to take time from what is looked at.
         let (threads, output) = on_cores(&[stage.farm_core], || Watched::until_end(child))??;

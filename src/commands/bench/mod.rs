@@ -52,6 +52,7 @@ mod store_work;
 mod stories;
 mod tls;
 mod watched;
+mod ways;
 
 pub(super) use args::BenchArgs;
 pub(super) use farm_process::FarmProcess;
