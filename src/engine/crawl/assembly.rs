@@ -3,6 +3,7 @@
 use crate::base::{Now, Wall};
 use crate::config::Config;
 use crate::driver::Driver;
+use crate::engine::crawl::away_domains::AwayDomains;
 use crate::engine::crawl::feeds_home::FeedsHome;
 use crate::engine::crawl::index_actor::IndexActor;
 use crate::engine::crawl::local_queues::LocalQueues;
@@ -10,7 +11,7 @@ use crate::engine::crawl::messages::{FromShard, ToIndex, ToShard};
 use crate::engine::crawl::node_setup::{NodeSetup, SpiderSetup};
 use crate::engine::crawl::open_index::{OpenIndex, handler_of};
 use crate::engine::crawl::page_sink::PageSink;
-use crate::engine::crawl::provider::{Away, Provider};
+use crate::engine::crawl::provider::Provider;
 use crate::engine::crawl::queues::{Queues, QueuesParts};
 use crate::engine::crawl::resume::{IndexedMark, Resumed, Resumption};
 use crate::engine::crawl::scheduler::Scheduler;
@@ -129,14 +130,14 @@ pub fn assemble(
     let mut closed = ClosedDomains::default();
     if let CrawlStore::Directory(directory) = &store {
         closed = ClosedDomains::read(directory.path()).map_err(NodeError::Master)?;
-        let mut away = Away { directory: Some(directory.path().to_path_buf()), ..Away::default() };
-        away.fences.extend(closed.fences().map(|(domain, fence, comes)| (domain.into(), (fence, comes))));
+        let mut away = AwayDomains::kept_in(directory.path());
+        closed.fences().for_each(|(domain, fence, comes)| away.remember(domain, fence, comes));
         for (domain, leaving) in closed.iter() {
             // Without a master nobody waits for what it brings along.
             let is_leaving = config.crawl.has_master()
                 && !leaving.is_empty()
                 && !handover_path(directory.path(), domain).exists();
-            if is_leaving { &mut away.leaving } else { &mut away.closed }.insert(domain);
+            away.add(domain, is_leaving);
         }
         provider.set_away(away);
     }

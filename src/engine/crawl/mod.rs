@@ -33,6 +33,7 @@
 //! | `seed_fates`                        | what became of the URLs that were typed                             |
 //! | `peer_provider`                     | what other nodes of a cluster ask of the doc index                  |
 //! | `provider`, `open_index`            | what is fetched next and by which rules; the index opened           |
+//! | `away_domains`, `entering`          | domains that are with other servers; entries of a master's queue    |
 //! | `feed_polls`, `feed_counts`         | feeds between their role and the doc index; what came of polls      |
 //! | `shard`                             | one spider over one driver, between a `WorkSource` and a `RecordSink` |
 //! | `queues`, `local_queues`            | the url server of a shard, as the source of a crawl's work          |
@@ -45,9 +46,11 @@
 
 pub(crate) mod address_owners;
 pub(crate) mod assembly;
+mod away_domains;
 pub(crate) mod away_hosts;
 pub(crate) mod completion;
 pub(crate) mod ending;
+mod entering;
 pub(crate) mod feed_counts;
 pub(crate) mod feed_polls;
 mod feeds_home;

@@ -2,18 +2,17 @@ use crate::base::{fingerprint, shown};
 use crate::config::Config;
 use crate::doc_index::{
     DocIndex, DocumentLine, Import, Link, MOVED, Mention, Origin, Outcome, PRIORITY_USUAL, RejectList,
-    TagHash,
 };
+use crate::engine::crawl::away_domains::{AwayDomains, origins_of};
+use crate::engine::crawl::entering::{Entering, mention, next_line, plain_mention};
 use crate::engine::crawl::feed_polls::FeedPolls;
 use crate::engine::crawl::feeds_home::FeedsHome;
 use crate::engine::crawl::messages::{Found, ToIndex};
 use crate::engine::crawl::settings::index_rules;
 use crate::engine::crawl::stored_pages::StoredPages;
-use crate::engine::inspect::domains::{Domains, is_of};
 use crate::engine::inspect::entries::{DomainMove, Entered, Entries, HandedOver};
 use crate::engine::inspect::feed_words::{FeedWord, FeedsTold, NamedFeed};
 use crate::engine::inspect::handed::{Handed, Taken};
-use crate::engine::inspect::handover::{HandoverWriter, write_handover};
 use crate::engine::inspect::questions::Leaves;
 use crate::engine::inspect::status::{HostLine, Place, ScopeLine, Status};
 use crate::feeds::Told;
@@ -22,20 +21,18 @@ use crate::proto::auth::MissingAuth;
 use crate::proto::job::{Candidate, DocKind, Provenance};
 use crate::proto::lines::MasterWord;
 use crate::proto::record::ResultCode;
-use crate::proto::reflog::{ReflogRecord, RejectReason, Stamp};
 use crate::proto::sitemap::Sitemaps;
-use crate::proto::url::{CrawlUrl, RecrawlRules, is_normal};
+use crate::proto::url::{CrawlUrl, RecrawlRules};
 use crate::store_server::ShardShare;
-use rapidhash::fast::{RapidHashMap, RapidHashSet};
-use std::io::{self, Write};
-use std::path::PathBuf;
+use rapidhash::fast::RapidHashSet;
+use std::io;
 use std::sync::Arc;
 
 /// What is to be fetched next: the doc index, and the rules by which this crawl takes from it and adds to it.
 pub struct Provider {
     index: DocIndex,
     rules: ProviderRules,
-    away: Away,
+    away: AwayDomains,
     /// Where there are any.
     polls: Option<FeedPolls>,
     feeds_home: Option<FeedsHome>,
@@ -54,38 +51,6 @@ struct NamedFeeds {
 const NAMED_FEEDS_MAX: usize = 10_000;
 /// Feeds in a book that pages add to.
 const DISCOVERED_FEEDS_MAX: usize = 100_000;
-
-/// Domains that are with other servers, or on their way there.
-#[derive(Default)]
-pub(crate) struct Away {
-    /// What is pending of them is to be handed over.
-    pub leaving: Domains,
-    /// What is pending of them is left out.
-    pub closed: Domains,
-    /// The last word on each domain that ever moved: its fence, and whether it came here.
-    pub fences: RapidHashMap<Box<str>, (u32, bool)>,
-    /// Where handovers are written down.
-    pub directory: Option<PathBuf>,
-}
-
-impl Away {
-    /// Whether a word on a domain is news: one that was heard already, from another master, is none. The very last may be
-    /// said again, as what came of it may be unknown.
-    fn rises(&mut self, domain: &str, fence: u32, comes: bool) -> bool {
-        let is_news = self.fences.get(domain).is_none_or(|&(last, last_comes)| {
-            fence > last
-                || (fence == last && comes == last_comes && !comes && self.leaving.holds_name(domain))
-        });
-        if is_news {
-            self.fences.insert(domain.into(), (fence, comes));
-        }
-        is_news
-    }
-
-    fn has_come(&self, domain: &str) -> bool {
-        self.fences.get(domain).is_some_and(|&(_, comes)| comes)
-    }
-}
 
 /// What a provider goes by.
 pub struct ProviderRules {
@@ -119,52 +84,8 @@ fn links_of(found: &Found) -> impl Iterator<Item = Link<'_>> {
     new.into_iter().chain(found.links.iter().map(move |url| Link { url, origin, via: found.url.as_str() }))
 }
 
-/// What comes of entries, while they are taken in.
-#[derive(Default)]
-struct Entering {
-    entered: Entered,
-    into_scope: Vec<CrawlUrl>,
-    scratch: String,
-}
-
-impl Entering {
-    fn bad(&mut self, line: &[u8], why: &str) {
-        self.entered.taken.bad += 1;
-        self.entered.first_bad.get_or_insert_with(|| {
-            let line = shown(&String::from_utf8_lossy(line), 100);
-            format!("\"{line}\": {}", shown(why, 200))
-        });
-    }
-}
-
-/// Pending URLs that are taken at once, to be written down.
-const PENDING_AT_ONCE: usize = 10_000;
 /// Entries that are looked up together.
 const MENTIONS_AT_ONCE: usize = 64;
-
-fn next_line(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = memchr::memchr(b'\n', text)?;
-    Some((&text[..end], &text[end + 1..]))
-}
-
-/// An entry whose URL is in normal form.
-fn plain_mention(line: &[u8]) -> Option<Mention<'_>> {
-    let record = ReflogRecord::read(line).ok().filter(|record| is_normal(record.url))?;
-    Some(mention_of(&record, str::from_utf8(record.url).ok()?))
-}
-
-/// An entry whose URL is brought into its form.
-fn mention(line: &[u8]) -> Result<(CrawlUrl, Mention<'static>), String> {
-    let record = ReflogRecord::read(line).map_err(RejectReason::about)?;
-    let url = str::from_utf8(record.url).map_err(|error| error.to_string())?;
-    let url = CrawlUrl::parse(url).map_err(|error| error.to_string())?;
-    Ok((url, mention_of(&record, "")))
-}
-
-fn mention_of<'a>(record: &ReflogRecord<'_>, url: &'a str) -> Mention<'a> {
-    let ReflogRecord { priority, hits, tag, at, .. } = *record;
-    Mention { url, priority, hits, tag: TagHash::of_bytes(tag), at_s: at.s() }
-}
 
 /// Times that candidates are looked for, before what was excluded on the way is written.
 const ROUNDS: usize = 8;
@@ -193,7 +114,7 @@ impl Provider {
         Provider {
             index,
             rules,
-            away: Away::default(),
+            away: AwayDomains::default(),
             polls: None,
             feeds_home: None,
             named_feeds: NamedFeeds::default(),
@@ -277,7 +198,7 @@ impl Provider {
     }
 
     /// These domains are not ours.
-    pub(crate) fn set_away(&mut self, away: Away) {
+    pub(crate) fn set_away(&mut self, away: AwayDomains) {
         self.away = away;
     }
 
@@ -318,11 +239,11 @@ impl Provider {
     ) -> Option<Vec<Candidate>> {
         for _ in 0..ROUNDS {
             let to_others = self.index.leaving();
-            let mut candidates = match self.away.leaving.is_empty() && to_others.is_none() {
+            let mut candidates = match self.away.are_settled() && to_others.is_none() {
                 true => self.index.candidates(want, reject, now_s),
                 false => {
                     let leaves = |origin: &str| {
-                        self.away.leaving.holds_origin(origin)
+                        self.away.is_leaving(origin)
                             || to_others.as_ref().is_some_and(|leaving| leaving.holds(origin))
                     };
                     let is_full = |origin: &str| reject.contains(&fingerprint(origin.as_bytes()));
@@ -437,17 +358,13 @@ impl Provider {
     fn enter_line(&mut self, line: &[u8], entering: &mut Entering, now_s: u32) {
         match MasterWord::parse(line) {
             Ok(MasterWord::Close { domain, fence }) => {
-                if self.away.rises(domain, fence, false) {
-                    self.away.closed.remove(domain);
-                    self.away.leaving.insert(domain);
+                if self.away.closes(domain, fence) {
                     entering.entered.moves.push(DomainMove::Closed { domain: domain.into(), fence });
                 }
                 return;
             }
             Ok(MasterWord::Open { domain, fence }) => {
-                if self.away.rises(domain, fence, true) {
-                    self.away.closed.remove(domain);
-                    self.away.leaving.remove(domain);
+                if self.away.opens(domain, fence) {
                     // What was left out is taken up again when it is handed in.
                     self.index.forget_said();
                     entering.entered.moves.push(DomainMove::Opened { domain: domain.into(), fence });
@@ -492,15 +409,10 @@ impl Provider {
         }
     }
 
-    /// The hosts of a domain that are known.
-    fn origins_of(&self, domain: &str) -> Vec<Box<str>> {
-        self.index.origins().filter(|origin| is_of(origin, domain)).map(Box::from).collect()
-    }
-
     /// Hosts that leave; of partitions nothing is handed out from now on.
     pub(crate) fn leave(&mut self, leaves: &Leaves) -> Vec<Box<str>> {
         match leaves {
-            Leaves::Domain(domain) => self.origins_of(domain),
+            Leaves::Domain(domain) => origins_of(&self.index, domain),
             Leaves::Partitions(partitions) => {
                 self.index.begin_to_leave(partitions);
                 self.index.origins_in(partitions).map(Box::from).collect()
@@ -508,72 +420,9 @@ impl Provider {
         }
     }
 
-    /// Writes down what a closed domain brings along: lines about its hosts, and every URL that is pending. From then on
-    /// those are left out here.
+    /// See [`AwayDomains::hand_over`].
     pub(crate) fn hand_over(&mut self, domain: &str, nice: &str, now_s: u32) -> HandedOver {
-        let origins: RapidHashSet<Box<str>> = self.origins_of(domain).into_iter().collect();
-        let is_out = |origin: &str| self.index.host(origin).is_some_and(|host| host.handed_out > 0);
-        if origins.iter().any(|origin| is_out(origin)) {
-            return HandedOver::NotYet;
-        }
-        let (mut taken, mut kept) = (Vec::new(), None);
-        let directory = self.away.directory.clone();
-        let written = match &directory {
-            Some(directory) => write_handover(directory, domain, |writer| {
-                self.write_pending(writer, nice, &origins, &mut taken, now_s)
-            }),
-            None => {
-                let mut bytes = Vec::new();
-                let made =
-                    HandoverWriter::new(&mut bytes as &mut dyn Write, domain).and_then(|mut writer| {
-                        self.write_pending(&mut writer, nice, &origins, &mut taken, now_s)?;
-                        writer.end().map(drop)
-                    });
-                kept = Some(bytes);
-                made
-            }
-        };
-        if let Err(cause) = written {
-            taken.into_iter().for_each(|(doc_id, _)| self.index.put_back(doc_id));
-            return HandedOver::Refused(cause.to_string());
-        }
-        let urls = taken.iter().filter(|(_, is_told)| *is_told).count() as u64;
-        taken.into_iter().for_each(|(doc_id, _)| self.index.exclude(doc_id, MOVED, now_s));
-        self.away.leaving.remove(domain);
-        self.away.closed.insert(domain);
-        HandedOver::Whole { urls, kept }
-    }
-
-    /// Takes every pending document of these hosts, also those that wait for another try, and writes down those that are pages.
-    fn write_pending(
-        &mut self,
-        writer: &mut HandoverWriter<&mut dyn Write>,
-        nice: &str,
-        origins: &RapidHashSet<Box<str>>,
-        taken: &mut Vec<(u32, bool)>,
-        now_s: u32,
-    ) -> io::Result<()> {
-        for line in nice.lines() {
-            writer.nice(line.as_bytes())?;
-        }
-        let mut line = Vec::new();
-        // When they are due goes by whoever gets them, and by what their host asked for.
-        self.index.wake_retries(origins);
-        loop {
-            let found = self.index.candidates_but(PENDING_AT_ONCE, |origin| !origins.contains(origin), now_s);
-            if found.is_empty() {
-                return Ok(());
-            }
-            let pages = |found: &Candidate| found.provenance.kind == DocKind::Content;
-            taken.extend(found.iter().map(|found| (found.doc_id, pages(found))));
-            for candidate in found.iter().filter(|found| pages(found)) {
-                let (priority, hits) = self.index.wanted(candidate.doc_id);
-                let (at, url) = (Stamp::from_s(now_s), candidate.url.as_str().as_bytes());
-                line.clear();
-                ReflogRecord { batch: b"0", priority, at, page: b"0", url, hits, tag: b"" }.write(&mut line);
-                writer.url(&line)?;
-            }
-        }
+        self.away.hand_over(&mut self.index, domain, nice, now_s)
     }
 
     /// The host, domain or prefix of what a master hands in is in scope, if links are followed at all.
@@ -752,7 +601,7 @@ impl Provider {
 
     /// What an earlier process found may be out of the scope of this one, or need what this one was not given.
     fn is_in_scope(&mut self, candidate: &Candidate, now_s: u32) -> bool {
-        if self.away.closed.holds(&candidate.url) {
+        if self.away.is_closed(&candidate.url) {
             self.index.exclude(candidate.doc_id, MOVED, now_s);
             return false;
         }
