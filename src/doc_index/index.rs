@@ -249,7 +249,7 @@ impl DocIndex {
         let NewLink { link: Link { url, origin, via }, fingerprint } = *new;
         let doc_id = self.ledger.next_doc();
         let (host_origin, path) = url.split_at(cut.path_at);
-        if host_origin.is_empty() || doc_id == u32::MAX || self.known.holds(fingerprint) {
+        if host_origin.is_empty() || doc_id >= Origin::DOCS_END || self.known.holds(fingerprint) {
             self.links.known += 1;
             return;
         }

@@ -41,7 +41,7 @@ impl DocIndex {
         let each = |told: Told<'_>| match told.entry {
             Entry::Doc { origin, url } => {
                 let is_page = origin.provenance.kind == DocKind::Content;
-                if origin.provenance.is_seed() && is_page && origin.via != Origin::VIA_PEER {
+                if origin.provenance.is_seed() && is_page && !origin.is_of_peer() {
                     in_scope.borrow_mut().push((share.partition_of(url), url.into()));
                 }
                 // What became of it since is told behind the links that it led to.

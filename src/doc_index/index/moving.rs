@@ -109,7 +109,8 @@ impl DocIndex {
         let known = self.trouble.or_default(found).map(|found| found.doc_id);
         let doc_id = known.unwrap_or_else(|| self.ledger.next_doc());
         if known.is_none() {
-            let origin = Origin { via: Origin::VIA_PEER, ..origin };
+            let via = if origin.is_of_peer() { origin.via } else { Origin::VIA_PEER };
+            let origin = Origin { via, ..origin };
             self.admit_one(url, self.known.fingerprint(url), origin, now_s);
         }
         if let Some((row, mut note)) = moved.filter(|_| doc_id < self.ledger.next_doc()) {

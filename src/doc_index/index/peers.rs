@@ -290,13 +290,12 @@ impl DocIndex {
             let node = share.owner(partition);
             let mut items = items.borrow_mut();
             let item = |told_to| OutItem { at: told.at, url: url.into(), partition, told: told_to };
-            // What comes with a partition is known to the node that hands it over.
-            let comes = found.via == Origin::VIA_PEER && share.incoming().contains(&partition);
-            if !share.owns(partition) && wanted(node) && !comes {
+            // Who handed it over knows it, and no other owner does.
+            if !share.owns(partition) && wanted(node) && !found.is_from(node) {
                 items.push(item(ToTell::Owner { node, found }));
             }
             let is_page = found.provenance.kind == DocKind::Content;
-            if found.provenance.is_seed() && is_page && found.via != Origin::VIA_PEER {
+            if found.provenance.is_seed() && is_page && !found.is_of_peer() {
                 items.push(item(ToTell::All));
             }
         };

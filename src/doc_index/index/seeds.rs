@@ -34,7 +34,7 @@ impl DocIndex {
         match (self.ledger.next_doc() > before, self.frontier.len() > pending) {
             (true, _) => Imported::New,
             (false, true) => Imported::Due,
-            (false, false) if before == u32::MAX => Imported::Refused,
+            (false, false) if before >= Origin::DOCS_END => Imported::Refused,
             (false, false) => Imported::Known,
         }
     }
@@ -52,9 +52,9 @@ impl DocIndex {
         };
         if !found.discovered.origin.provenance.seed_chain {
             // It was found as a link; the next process is to know that it was typed.
-            match origin.via {
-                Origin::VIA_PEER => drop(self.adopt_scope(url, now_s)),
-                _ => self.add_to_scope(url, now_s),
+            match origin.is_of_peer() {
+                true => drop(self.adopt_scope(url, now_s)),
+                false => self.add_to_scope(url, now_s),
             }
         }
         // What another node is to fetch, it hears of by what is in scope.

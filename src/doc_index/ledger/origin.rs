@@ -4,7 +4,7 @@ use crate::proto::job::{DocKind, Provenance};
 /// Where a URL was found, and how much it is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The document that named it; 0 for a seed.
+    /// The document that named it; 0 for a seed. From [`Origin::DOCS_END`] on it stands for other nodes.
     pub via: u32,
     pub provenance: Provenance,
     /// The higher, the sooner; [`PRIORITY_USUAL`] without a word about it.
@@ -20,8 +20,26 @@ pub const PRIORITY_MAX: u8 = 15;
 impl Origin {
     pub const SEED: Origin = Origin::new(0, Provenance::SEED);
 
-    /// Stands for a document of another node.
+    /// Stands for a document of another node, whichever.
     pub const VIA_PEER: u32 = u32::MAX;
+
+    /// Documents have numbers below this.
+    pub const DOCS_END: u32 = Origin::via_node(u16::MAX);
+
+    /// Stands for a node that handed a document over, with all that it knew of it.
+    pub const fn via_node(node: u16) -> u32 {
+        Origin::VIA_PEER - node as u32
+    }
+
+    /// Whether another node told of it.
+    pub const fn is_of_peer(&self) -> bool {
+        self.via >= Origin::DOCS_END
+    }
+
+    /// Whether this node handed it over, and so knows it.
+    pub const fn is_from(&self, node: u16) -> bool {
+        node != 0 && self.via == Origin::via_node(node)
+    }
 
     pub const fn new(via: u32, provenance: Provenance) -> Origin {
         Origin { via, provenance, priority: PRIORITY_USUAL, hits: 0 }
@@ -80,6 +98,18 @@ const EXTRA: u8 = 1 << 7;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_node_handed_over_is_from_that_node_alone() {
+        let via = |via| Origin::link(via, 1);
+        for node in [1, 2, 1_024, u16::MAX] {
+            let from = via(Origin::via_node(node));
+            assert!(from.is_of_peer() && from.is_from(node) && !from.is_from(node - 1), "{node}");
+        }
+        let told = via(Origin::VIA_PEER);
+        assert!(told.is_of_peer() && !told.is_from(0) && !told.is_from(1) && !told.is_from(u16::MAX));
+        assert!(!via(Origin::DOCS_END - 1).is_of_peer() && !via(0).is_of_peer());
+    }
 
     #[test]
     fn rank_is_priority_then_depth_then_hits() {

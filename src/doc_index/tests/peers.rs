@@ -271,7 +271,7 @@ fn a_partition_moves_with_what_is_known_of_its_urls() {
         drop(taker);
         (taker, _) = to.open(rules(&theirs));
     }
-    assert_eq!(told(&taker, OTHER).len(), 4, "as long as nobody says that it comes, its owner is told");
+    assert_eq!(told(&taker, OTHER).len(), 4, "nothing says who handed it over: its owner is told");
     // It is given away only when it was to leave.
     let (without, with) = (shared(&[1], &[]), shared(&[2, 0], &[]));
     giver.stay(&BTreeSet::from([of_host(0)]));
@@ -333,6 +333,39 @@ fn a_partition_moves_with_what_is_known_of_its_urls() {
         "{back:?}"
     );
     assert_eq!(back.own_success(), 2);
+}
+
+/// Who handed documents over knows them. If it is taken over before their partition has come, the owner after it need not, and is
+/// told of them by the node that was to get it.
+#[test]
+fn what_was_handed_over_is_told_to_every_owner_but_the_one_that_did() {
+    let folder = Folder::new("peers-handed");
+    let (before, after) = (shared(&[2], &[]), shared(&[2], &[0]));
+    let (mut index, _) = folder.open(rules(&before));
+    let handed = Origin { via: Origin::via_node(OTHER), ..Origin::link(0, 1) };
+    let urls = ["http://h0/a", "http://h0/b"];
+    for url in urls {
+        assert_eq!(index.take_moved(&CrawlUrl::parse(url).unwrap(), handed, &[], NOW_S), Some(true));
+    }
+    link("http://h0/found", &mut index, Origin::link(0, 1));
+    index.flush(true).unwrap();
+    let urls_told =
+        |index: &DocIndex, to| told(index, to).into_iter().map(|(url, _)| url).collect::<Vec<_>>();
+    assert_eq!(urls_told(&index, OTHER), ["http://h0/found"]);
+    assert_eq!(index.set_share(after.clone()).unwrap(), Ok(()));
+    for round in 0..2 {
+        assert_eq!(urls_told(&index, OTHER), Vec::<String>::new(), "round {round}");
+        assert_eq!(
+            urls_told(&index, THIRD),
+            ["http://h0/a", "http://h0/b", "http://h0/found"],
+            "round {round}"
+        );
+        drop(index);
+        (index, _) = folder.open(rules(&after));
+    }
+    // The one that did owns it again, and knows it still.
+    assert_eq!(index.set_share(before).unwrap(), Ok(()));
+    assert_eq!(urls_told(&index, OTHER), ["http://h0/found"]);
 }
 
 /// Rows that are damaged on their way are told, and never believed.

@@ -26,14 +26,15 @@ struct Arrival {
     held: VecDeque<(Moved, MovedDocs)>,
 }
 
-/// What a batch has for the index, with lines of the journal of hosts.
-pub(super) fn moved_docs(batch: &MoveBatch<'_>, nice: String) -> MovedDocs {
+/// What a batch has for the index, with lines of the journal of hosts. `via` stands for the node that hands it over, if it knows
+/// all of it and may own some.
+pub(super) fn moved_docs(batch: &MoveBatch<'_>, via: u32, nice: String) -> MovedDocs {
     let mut moved = MovedDocs { nice, ..MovedDocs::default() };
     let mut items = batch.items();
     while let Some(MoveItem { url, row }) = items.next() {
         match url.news {
             UrlNews::Found(Found { provenance, priority, hits }) => {
-                let origin = Origin { via: Origin::VIA_PEER, provenance, priority, hits };
+                let origin = Origin { via, provenance, priority, hits };
                 moved.docs.push(MovedDoc { url: url.url.into(), origin, row: row.into() });
             }
             UrlNews::Scope => moved.in_scope.push(url.url.into()),
@@ -91,7 +92,7 @@ impl Arriving {
             arrival.sums.count += 1;
             arrival.sums.prints ^= print_of(url.url, row);
         }
-        let docs = moved_docs(batch, calendar.to_be_read(batch.lines, now));
+        let docs = moved_docs(batch, Origin::via_node(node), calendar.to_be_read(batch.lines, now));
         arrival.held.push_back((arrival.sums, docs));
         Ok(())
     }
@@ -119,5 +120,34 @@ impl Arriving {
 
     pub fn next_due(&self) -> Option<Now> {
         self.taking.as_ref()?.giving.next_due()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Wall;
+    use crate::engine::runtime::log_writer::LogWriterPort;
+    use crate::proto::job::Provenance;
+    use crate::proto::partition::Partition;
+    use crate::proto::peer_wire::{MoveBuilder, UrlItem};
+    use crate::rings::{Doorbell, ring};
+    use std::sync::Arc;
+
+    /// So the ledger knows whom it need not be told.
+    #[test]
+    fn what_arrives_is_from_who_hands_it_over() {
+        let log = LogWriterPort { words: ring(1).0, bell: Arc::new(Doorbell::new(|| ())) };
+        let mut arriving = Arriving::new(Journaling::new(log));
+        let mut builder = MoveBuilder::default();
+        let news = UrlNews::Found(Found { provenance: Provenance::link(1), priority: 5, hits: 0 });
+        let url = UrlItem { partition: Partition::new(7).unwrap(), url: "http://a.test/", news };
+        builder.push(&MoveItem { url, row: b"" }).unwrap();
+        let calendar = Calendar::new(Wall { unix_ms_at_zero: 0 });
+        for node in [2, 3] {
+            arriving.take(node, &builder.batch(1, 1, ""), calendar, Now::ZERO).unwrap();
+            let (_, docs) = arriving.of[&node].held.front().unwrap();
+            assert!(docs.docs.len() == 1 && docs.docs[0].origin.is_from(node), "{:?}", docs.docs);
+        }
     }
 }

@@ -316,7 +316,8 @@ mod tests {
     use super::super::taking_over::read_copy;
     use super::*;
     use crate::base::Wall;
-    use crate::engine::inspect::peer_words::MovedDoc;
+    use crate::doc_index::Origin;
+    use crate::engine::inspect::peer_words::{MovedDoc, MovedDocs};
     use crate::proto::peer_wire::{Found, MoveBuilder, MoveItem, UrlItem, UrlNews};
 
     struct Stage(PathBuf);
@@ -391,6 +392,9 @@ mod tests {
         let docs = read_copy(aside[0].files());
         let line = "pace http://a.test due=1800000005000007 at=1800000005000000\n";
         assert!(docs.iter().all(|docs| docs.nice == line));
+        let is_from_nobody =
+            |docs: &MovedDocs| docs.docs.iter().all(|doc| doc.origin.via == Origin::VIA_PEER);
+        assert!(docs.iter().all(is_from_nobody), "whoever owns something of it now is told");
         let folder = aside.remove(0).folder;
         fs::rename(folder, copies.folder(3)).unwrap();
         fs::remove_file(copies.folder(3).join(PARTITIONS)).unwrap();

@@ -12,7 +12,7 @@ use super::page_folders::PageFolders;
 use super::pages_out::PagesOut;
 use super::peer_actor::PeerActor;
 use super::peer_desk::{DeskParts, post_of};
-use super::share_keeping::{ShareKeeping, incoming};
+use super::share_keeping::ShareKeeping;
 use super::summing::Summing;
 use super::taking_over::TakingOver;
 use super::ticket_desk::TicketDesk;
@@ -166,8 +166,7 @@ impl PeersSetup {
         let epoch = self.table.as_ref().map_or(0, Table::epoch);
         let spread = self.table.as_ref().map_or(self.told.spread.unwrap_or_default(), Table::spread);
         let partitioner = Partitioner::new(spread, self.told.partition_seed);
-        let incoming = self.table.as_ref().map(|table| incoming(table, self.id.number)).unwrap_or_default();
-        Arc::new(Share::new(partitioner, self.id.number, epoch, &owners).with_incoming(incoming))
+        Arc::new(Share::new(partitioner, self.id.number, epoch, &owners))
     }
 
     /// Whom its links are with.

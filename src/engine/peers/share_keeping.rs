@@ -200,8 +200,7 @@ impl ShareKeeping {
             }
         }
         let partitioner = Partitioner::new(table.spread(), self.seed);
-        let share = Share::new(partitioner, self.node, table.epoch(), &owners);
-        let share = Arc::new(share.with_incoming(incoming(table, self.node)));
+        let share = Arc::new(Share::new(partitioner, self.node, table.epoch(), &owners));
         let answered = asks.ask(PeerAsk::Share(share.clone()));
         self.setting = Some(Setting { share, made_of, gifts, answered });
     }
@@ -302,10 +301,7 @@ impl ShareKeeping {
         let mut places = BTreeSet::new();
         for partition in Partition::all() {
             let (from, to) = (before.owner(partition), next.owner(partition));
-            let was_coming = before.incoming().contains(&partition) && !next.incoming().contains(&partition);
             let place = match self.handed.get(&partition) {
-                // What was to come, and was not told to its owner for that, does not come.
-                _ if was_coming && to != self.node => Place::At(0),
                 _ if from == to => continue,
                 Some((_, upto)) if from == self.node => Place::At(*upto),
                 // It had no URLs.
@@ -318,15 +314,6 @@ impl ShareKeeping {
         }
         places.into_iter().collect()
     }
-}
-
-/// Partitions that their owners are to hand over to a node.
-pub(super) fn incoming(table: &Table, node: u16) -> BTreeSet<Partition> {
-    let comes = |&partition: &Partition| {
-        let owner = table.owner(partition);
-        owner != node && owner != NOBODY && table.next_owner(partition) == Some(node)
-    };
-    Partition::all().filter(comes).collect()
 }
 
 /// A peer is to hear again what the ledger has.

@@ -3,7 +3,7 @@ use super::copies::Aside;
 use super::giving::Giving;
 use super::index_asks::IndexAsks;
 use crate::base::Now;
-use crate::doc_index::PageElsewhere;
+use crate::doc_index::{Origin, PageElsewhere};
 use crate::engine::inspect::peer_words::MovedDocs;
 use crate::engine::runtime::journaling::Journaling;
 use crate::proto::partition::{Partition, Share};
@@ -184,7 +184,8 @@ impl Reading {
                 let Ok(PeerWord::Copy { batch, .. }) = frame.word() else {
                     return Err(io::Error::other("a copy has something else in it"));
                 };
-                let mut docs = moved_docs(&batch, batch.lines.to_string());
+                // The node that knew it is gone: whoever owns something of it now is told.
+                let mut docs = moved_docs(&batch, Origin::VIA_PEER, batch.lines.to_string());
                 if !self.is_whole {
                     docs.docs.iter_mut().for_each(|doc| doc.row = Box::default());
                 }

@@ -8,25 +8,13 @@ pub struct Share {
     node: u16,
     epoch: u64,
     owners: Box<[u16]>,
-    /// Partitions that their owners are handing over to this node.
-    incoming: BTreeSet<Partition>,
 }
 
 impl Share {
     /// The share of `node`: `owners` has the number of a node for each partition, 0 for nobody.
     pub fn new(partitioner: Partitioner, node: u16, epoch: u64, owners: &[u16]) -> Share {
         debug_assert_eq!(owners.len(), PARTITIONS);
-        Share { partitioner, node, epoch, owners: owners.into(), incoming: BTreeSet::new() }
-    }
-
-    /// With partitions that their owners are handing over to this node.
-    #[must_use]
-    pub fn with_incoming(self, incoming: BTreeSet<Partition>) -> Share {
-        Share { incoming, ..self }
-    }
-
-    pub fn incoming(&self) -> &BTreeSet<Partition> {
-        &self.incoming
+        Share { partitioner, node, epoch, owners: owners.into() }
     }
 
     pub fn partitioner(&self) -> &Partitioner {

@@ -347,6 +347,13 @@ mod tests {
         }
     }
 
+    /// It stands still while it hands a host over, and is taken over without a copy: the one that was to get the host knows its URLs.
+    #[test]
+    fn what_came_of_a_node_that_is_taken_over_is_told_before_all_is_done() {
+        let report = run_cluster(100_143, 3..=7, None);
+        assert!(report.takeovers == 1 && report.begun_anew == 1, "{report:?}");
+    }
+
     /// Its disk is wiped, and the one that its pages went to is lost a moment later.
     #[test]
     fn a_drained_node_leaves_its_pages_on_two_disks() {
