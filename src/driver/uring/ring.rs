@@ -517,10 +517,53 @@ impl Driver for UringDriver {
     }
 }
 
+/// Connections that are closed between two looks at what became of them, at the end.
+const CLOSED_AT_ONCE: usize = 1_024;
+/// How long the kernel may take to tell of the next.
+const CLOSING_MS: u64 = 100;
+
+impl UringDriver {
+    /// Closes every connection by itself, by name. Told to cancel whatever there is, the kernel would look for each among
+    /// them all: seconds, with twenty thousand.
+    fn close_all(&mut self) {
+        let is_open = |&(_, conn): &(usize, &Conn)| conn.open && !conn.closing;
+        let open = self.conns.iter().enumerate().filter(is_open);
+        let open: Vec<Key> = open.map(|(index, conn)| Key::new(index as u32, conn.generation)).collect();
+        let mut left = open.len();
+        for some in open.chunks(CLOSED_AT_ONCE) {
+            some.iter().for_each(|key| self.close(*key));
+            left = left.saturating_sub(self.count_closed().unwrap_or(0));
+        }
+        // The kernel tells of a few at a time.
+        while left > 0
+            && let Some(closed) = self.count_closed()
+        {
+            left = left.saturating_sub(closed);
+        }
+    }
+
+    /// Counts the connections that the kernel tells to be closed; `None` if it tells nothing for a while.
+    fn count_closed(&mut self) -> Option<usize> {
+        self.wait(Some(self.now().plus_ms(CLOSING_MS)), 0).ok()?;
+        if self.batch.is_empty() {
+            return None;
+        }
+        let mut closed = 0;
+        while let Some((_, event)) = self.next() {
+            closed += usize::from(matches!(event, NetEvent::Closed));
+        }
+        Some(closed)
+    }
+}
+
 impl Drop for UringDriver {
     /// The kernel may still be reading requests and filling buffers: end every operation before the memory goes.
     fn drop(&mut self) {
         self.listeners.close_all();
+        // What a panic left behind is not to be relied upon.
+        if !std::thread::panicking() {
+            self.close_all();
+        }
         let timeout = Timespec::new().sec(5);
         let ended = match self.ring.submitter().register_sync_cancel(Some(timeout), CancelBuilder::any()) {
             Ok(()) => true,
