@@ -224,6 +224,43 @@ fn a_stream_is_closed_under_a_send_and_a_receive() {
 }
 
 #[test]
+fn whatever_is_open_ends_with_its_driver_and_nothing_begins() {
+    if UringDriver::probe(1).is_err() {
+        return;
+    }
+    let mut driver = UringDriver::new(64, Instant::now()).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = listener.local_addr().unwrap();
+    let mut peers = Vec::new();
+    for index in 0..5 {
+        let key = Key::new(index, 1);
+        driver.connect(key, addr, Transport::Tcp);
+        assert_eq!(told(&mut driver), (key, Told::Connected));
+        peers.push(listener.accept().unwrap().0);
+    }
+    driver.pause(Key::new(1, 1));
+    driver.send(Key::new(2, 1), vec![7; 64 << 20]);
+    driver.close(Key::new(3, 1));
+    driver.wait(None, 0).unwrap();
+    // The kernel has not been told of these.
+    driver.connect(Key::new(5, 1), addr, Transport::Tcp);
+    driver.send(Key::new(4, 1), b"question".to_vec());
+    drop(driver);
+    let mut lengths = Vec::new();
+    for mut peer in peers {
+        peer.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        let mut taken = Vec::new();
+        let _ = peer.read_to_end(&mut taken);
+        lengths.push(taken.len());
+    }
+    assert!(lengths[2] > 0 && lengths[2] < 64 << 20, "{lengths:?}");
+    lengths[2] = 0;
+    assert_eq!(lengths, [0; 5], "what was only queued is not asked");
+    listener.set_nonblocking(true).unwrap();
+    assert!(listener.accept().is_err(), "nobody is connected to any more");
+}
+
+#[test]
 fn a_stream_is_closed_before_it_stands() {
     each_driver(|make| {
         let mut driver = make();

@@ -1,5 +1,5 @@
 use super::feeds::{Discover, FeedAnswer, FeedLink, FeedReading};
-use super::link_batch::LinkBatch;
+use super::link_batch::{LINKS_BYTES_KEPT, LinkBatch};
 use super::link_header;
 use super::recent::Recent;
 use super::scope::Scope;
@@ -241,6 +241,8 @@ impl Handler {
             }
         }
         handled.links = self.new_links.take();
+        self.resolved_all.clear();
+        self.resolved_all.shrink_to(LINKS_BYTES_KEPT);
     }
 
     /// The other URL that a page wants to be known by.

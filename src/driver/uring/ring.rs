@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -519,23 +520,36 @@ impl Driver for UringDriver {
 
 /// Connections that are closed between two looks at what became of them, at the end.
 const CLOSED_AT_ONCE: usize = 1_024;
-/// How long the kernel may take to tell of the next.
+/// How long the kernel may take to tell of the next, and of all.
 const CLOSING_MS: u64 = 100;
+const CLOSING_ALL_MS: u64 = 5_000;
 
 impl UringDriver {
+    /// Whether a connection or a request may be queued that the kernel was not told of. Closing what is open would tell it
+    /// of them, too: hosts would be asked by a process that counts it no more.
+    fn holds_requests(&mut self) -> bool {
+        let asks = |conn: &Conn| conn.open && (conn.addr.is_some() || !conn.bytes.is_empty());
+        !self.ring.submission().is_empty() && self.conns.iter().any(asks)
+    }
+
     /// Closes every connection by itself, by name. Told to cancel whatever there is, the kernel would look for each among
     /// them all: seconds, with twenty thousand.
     fn close_all(&mut self) {
-        let is_open = |&(_, conn): &(usize, &Conn)| conn.open && !conn.closing;
-        let open = self.conns.iter().enumerate().filter(is_open);
-        let open: Vec<Key> = open.map(|(index, conn)| Key::new(index as u32, conn.generation)).collect();
-        let mut left = open.len();
+        let end = self.now().plus_ms(CLOSING_ALL_MS);
+        let open = self.conns.iter().enumerate().filter(|(_, conn)| conn.open);
+        let mut left = open.clone().count();
+        let open: Vec<Key> = open
+            .filter(|(_, conn)| !conn.closing)
+            .map(|(index, conn)| Key::new(index as u32, conn.generation))
+            .collect();
         for some in open.chunks(CLOSED_AT_ONCE) {
             some.iter().for_each(|key| self.close(*key));
-            left = left.saturating_sub(self.count_closed().unwrap_or(0));
+            let Some(closed) = self.count_closed() else { return };
+            left = left.saturating_sub(closed);
         }
         // The kernel tells of a few at a time.
         while left > 0
+            && self.now() < end
             && let Some(closed) = self.count_closed()
         {
             left = left.saturating_sub(closed);
@@ -559,11 +573,11 @@ impl UringDriver {
 impl Drop for UringDriver {
     /// The kernel may still be reading requests and filling buffers: end every operation before the memory goes.
     fn drop(&mut self) {
-        self.listeners.close_all();
-        // What a panic left behind is not to be relied upon.
-        if !std::thread::panicking() {
-            self.close_all();
+        // What a panic left behind is not to be relied upon, and another one must not keep the operations from their end.
+        if !std::thread::panicking() && !self.holds_requests() {
+            let _ = catch_unwind(AssertUnwindSafe(|| self.close_all()));
         }
+        self.listeners.close_all();
         let timeout = Timespec::new().sec(5);
         let ended = match self.ring.submitter().register_sync_cancel(Some(timeout), CancelBuilder::any()) {
             Ok(()) => true,
