@@ -10,6 +10,7 @@ use super::long::LongArgs;
 use super::master::MasterBenchArgs;
 use super::parse::ParseBenchArgs;
 use super::parts::PartsArgs;
+use super::polls::PollsArgs;
 use super::queues::QueuesArgs;
 #[cfg(feature = "search")]
 use super::search::SearchBenchArgs;
@@ -41,6 +42,7 @@ enum BenchWhat {
     Index(IndexBenchArgs),
     Parse(ParseBenchArgs),
     Parts(PartsArgs),
+    Polls(PollsArgs),
     Feeds(FeedsBenchArgs),
     Tls(TlsArgs),
     Ways(WaysArgs),
@@ -66,6 +68,7 @@ impl BenchArgs {
             Some(BenchWhat::Index(index)) => index.run(),
             Some(BenchWhat::Parse(parse)) => parse.run(),
             Some(BenchWhat::Parts(parts)) => parts.run(),
+            Some(BenchWhat::Polls(polls)) => polls.run(),
             Some(BenchWhat::Feeds(feeds)) => feeds.run(),
             Some(BenchWhat::Tls(tls)) => tls.run(),
             Some(BenchWhat::Ways(ways)) => ways.run(),

@@ -36,11 +36,23 @@ impl CrawlProcess {
         seeds: &Path,
         (req_host_per_sec, driver): (f64, &str),
     ) -> Result<CrawlProcess, Failure> {
+        let mut crawl = CrawlProcess::of_farm(name, stage, farm, (req_host_per_sec, driver))?;
+        crawl.command.arg("--seeds").arg(seeds);
+        Ok(crawl)
+    }
+
+    /// Of whatever else is named: its command says nothing of pages.
+    pub fn of_farm(
+        name: &str,
+        stage: &Stage,
+        farm: &FarmProcess,
+        (req_host_per_sec, driver): (f64, &str),
+    ) -> Result<CrawlProcess, Failure> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["crawl", "--json", "--allow-net", "127.0.0.0/8", "--driver", driver]);
         command.args(["--req-host-per-sec", &req_host_per_sec.to_string()]);
         let data = stage.dir.join(name);
-        command.arg("--seeds").arg(seeds).arg("--hosts-file").arg(&farm.hosts_file).arg("--data").arg(&data);
+        command.arg("--hosts-file").arg(&farm.hosts_file).arg("--data").arg(&data);
         if farm.is_tls {
             command.arg("--ca-file").arg(&farm.ca_file);
         }
@@ -73,8 +85,12 @@ impl CrawlProcess {
     }
 
     /// Stops it after this many seconds.
-    pub fn for_seconds(mut self, seconds: u64) -> CrawlProcess {
-        self.command.args(["--max-seconds", &seconds.to_string()]);
+    pub fn for_seconds(self, seconds: u64) -> CrawlProcess {
+        self.with(&["--max-seconds", &seconds.to_string()])
+    }
+
+    pub fn with(mut self, flags: &[&str]) -> CrawlProcess {
+        self.command.args(flags);
         self
     }
 
@@ -89,6 +105,10 @@ impl CrawlProcess {
     /// Starts it with nothing stored. What it says in the end can be read.
     pub fn start_anew(&mut self) -> Result<Child, Failure> {
         let _ = std::fs::remove_dir_all(&self.data);
+        self.start_heard()
+    }
+
+    fn start_heard(&mut self) -> Result<Child, Failure> {
         self.command.stderr(Stdio::piped());
         self.start()
     }
@@ -96,6 +116,12 @@ impl CrawlProcess {
     /// Runs it to its end. What it stored stays until the next.
     pub fn run(&mut self) -> Result<CrawlReport, Failure> {
         let output = self.start_anew()?.wait_with_output()?;
+        CrawlProcess::read(&output)
+    }
+
+    /// Runs it to its end on what is stored already.
+    pub fn run_on(&mut self) -> Result<CrawlReport, Failure> {
+        let output = self.start_heard()?.wait_with_output()?;
         CrawlProcess::read(&output)
     }
 

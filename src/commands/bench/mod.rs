@@ -35,6 +35,7 @@ mod nginx;
 mod parse;
 mod parts;
 mod plot;
+mod polls;
 mod queues;
 mod record;
 mod rounds;

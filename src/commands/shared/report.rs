@@ -159,6 +159,11 @@ impl CrawlReport {
         }
     }
 
+    /// Fetches that had this result.
+    pub fn count(&self, result: &str) -> u64 {
+        self.results.get(result).copied().unwrap_or(0)
+    }
+
     /// What this run did, and what its directory holds.
     pub fn table(&self, data: &Path) -> String {
         let Self { known, pending, excluded, .. } = self;
@@ -196,7 +201,7 @@ impl CrawlReport {
 
     /// Whether nothing could be had because no address of what was due may be connected to.
     fn is_kept_out(&self) -> bool {
-        let blocked = self.results.get("blocked_address").copied().unwrap_or(0);
+        let blocked = self.count("blocked_address");
         self.fetches.pages == 0 && self.ended == Ended::Done && blocked > 0
     }
 
