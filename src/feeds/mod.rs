@@ -21,6 +21,7 @@
 //! | `entries`   | a listing looked through: what is new, and what a duplicate is one of                |
 //! | `ledger`    | stories and duplicates in the order they were found, append-only                     |
 //! | `rows`      | where the ledger has a story, its document and its state: 24 bytes each              |
+//! | `waiting`   | stories whose downloads have not succeeded yet, by document                          |
 //! | `journal`   | sources and feeds on disk: appended on change, made anew when half of it is old      |
 //! | `open`      | how a directory is taken up after any end of a process, and how it is flushed         |
 //! | `operation` | what people ask of the book, as a value that can be sent                             |
@@ -49,6 +50,7 @@ mod story;
 mod tests;
 mod told;
 mod view;
+mod waiting;
 mod week;
 mod windows;
 

@@ -10,11 +10,10 @@ use super::read::{FeedRead, NewStory, ReadTold};
 use super::reason::{NextPoll, PollReason};
 use super::rows::{Row, RowState, Rows};
 use super::rules::FeedRules;
-use crate::base::fingerprint;
+use super::waiting::Waiting;
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::storage::Bytes;
-use hashbrown::HashTable;
 use rapidhash::fast::{RapidHashMap, RapidHashSet};
 use std::io;
 
@@ -33,7 +32,7 @@ pub struct Feeds {
     /// What listings were, until their poll is noted.
     reads: RapidHashMap<FeedId, ReadTold>,
     /// Documents of stories that are not fetched yet.
-    waiting: HashTable<(u32, StoryId)>,
+    waiting: Waiting,
     /// Feeds that the journal is to be told of: all of them, or what came of their polls.
     pub(super) changed: RapidHashSet<FeedId>,
     pub(super) polled: RapidHashSet<FeedId>,
@@ -68,7 +67,7 @@ impl Feeds {
             is_book_alone: false,
             entries: Entries::default(),
             reads: RapidHashMap::default(),
-            waiting: HashTable::new(),
+            waiting: Waiting::default(),
             changed: RapidHashSet::default(),
             polled: RapidHashSet::default(),
             records: Vec::new(),
@@ -366,26 +365,17 @@ impl Feeds {
     }
 
     pub(super) fn wait_for(&mut self, doc_id: u32, story: StoryId) {
-        let hash = |doc_id: u32| fingerprint(&doc_id.to_le_bytes());
-        let is_there = self.waiting.find(hash(doc_id), |&known| known == (doc_id, story)).is_some();
-        if !is_there {
-            self.waiting.insert_unique(hash(doc_id), (doc_id, story), |&(doc_id, _)| hash(doc_id));
-        }
+        self.waiting.insert(doc_id, story);
     }
 
     /// A download ended; what it was the download of, if anything, follows. One that failed may still succeed.
     pub fn fetched(&mut self, doc_id: u32, result: ResultCode, at_s: u32) -> io::Result<()> {
-        let hash = fingerprint(&doc_id.to_le_bytes());
-        let stories: Vec<StoryId> =
-            self.waiting.iter_hash(hash).filter(|(of, _)| *of == doc_id).map(|(_, story)| *story).collect();
-        for story in stories {
+        for story in self.waiting.of(doc_id) {
             let row = self.rows.get(story.0)?.unwrap_or_default();
             let state = if result.is_success() { RowState::Fetched } else { RowState::Failed };
             self.rows.set(story.0, Row { doc_id, state, at_s, result: Some(result), ..row });
-            if result.is_success()
-                && let Ok(found) = self.waiting.find_entry(hash, |&known| known == (doc_id, story))
-            {
-                found.remove();
+            if result.is_success() {
+                self.waiting.remove(doc_id, story);
             }
         }
         Ok(())
@@ -393,12 +383,11 @@ impl Feeds {
 
     /// Where a download is led to is the download of its stories from now on.
     pub fn follows(&mut self, doc_id: u32, there: u32) -> io::Result<()> {
-        let hash = fingerprint(&doc_id.to_le_bytes());
-        let mut stories = Vec::new();
-        while let Ok(found) = self.waiting.find_entry(hash, |(of, _)| *of == doc_id) {
-            stories.push(found.remove().0.1);
+        for story in self.waiting.of(doc_id) {
+            self.waiting.remove(doc_id, story);
+            self.downloads(story, there)?;
         }
-        stories.into_iter().try_for_each(|story| self.downloads(story, there))
+        Ok(())
     }
 
     /// What polls go by from now on; where a story may be once stays as it was.
@@ -408,7 +397,7 @@ impl Feeds {
 
     /// Whether a document is the download of a story that is not fetched yet.
     pub fn awaits(&self, doc_id: u32) -> bool {
-        self.waiting.find(fingerprint(&doc_id.to_le_bytes()), |(of, _)| *of == doc_id).is_some()
+        self.waiting.has(doc_id)
     }
 
     /// Stories found, duplicates included.
@@ -418,6 +407,6 @@ impl Feeds {
 
     /// Memory of feeds, and of stories.
     pub fn ram_bytes(&self) -> (usize, usize) {
-        (self.book.ram_bytes(), self.prints.ram_bytes() + self.waiting.allocation_size())
+        (self.book.ram_bytes(), self.prints.ram_bytes() + self.waiting.ram_bytes())
     }
 }

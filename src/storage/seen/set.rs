@@ -29,7 +29,7 @@ pub(super) struct Sizes {
 /// and more would make them no better.
 const UNWRITTEN_SHARE: usize = 8;
 const UNWRITTEN_MIN: usize = 4_096;
-const UNWRITTEN_MAX: usize = 4 << 20;
+const UNWRITTEN_MAX: usize = 2 << 20;
 
 /// Merging goes on after this many insertions, and moves this many entries for each of them. An entry is moved once in
 /// each tier, of which there are seven: at this pace a merge is over long before the next of its tier.
