@@ -15,14 +15,14 @@ use std::path::{Path, PathBuf};
 /// the feeds, by turns, and then polls alone, one a second of each feed.
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  nephila bench polls --record bench/runs/my-machine-polls.json\n\nThe crawl has the first core, the farm the last. A crawl of the web polls a feed every five minutes at the most: a\nthousand feeds are asked every --every seconds here."
+    after_help = "Example:\n  nephila bench polls --record bench/runs/my-machine-polls.json\n\nThe crawl has the first core, the farm the last. A crawl of the web polls a feed every five minutes at the most: a\nthousand feeds are asked much more often here."
 )]
 pub(super) struct PollsArgs {
     /// Feeds beside the pages
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
     feeds: u32,
     /// Seconds between two polls of a feed beside the pages
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     every: u32,
     /// Pages of a crawl
     #[arg(long, value_name = "N", default_value_t = 300_000, value_parser = clap::value_parser!(u32).range(1_000..))]
@@ -102,6 +102,12 @@ impl PollsArgs {
                 0 => self.pages_alone(&stage, &beside),
                 _ => beside.polled(&stage, Some(&beside.farm.seeds_file), self.pages),
             })?;
+            if both.polls == 0 {
+                return Err(Failure::Usage(
+                    "the pages were there before a feed was due (more --pages, or a smaller --every)"
+                        .to_string(),
+                ));
+            }
             let polls = alone.polled(&stage, None, self.polls)?;
             every_round.push(Round {
                 page_us: pages.per(pages.pages)?,
