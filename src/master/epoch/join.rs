@@ -69,7 +69,7 @@ pub(super) fn each_partition<K: Known, S: Sink>(
     let workers = job.workers.count().max(1);
     let bytes_max = (rules.memory_bytes / 8 / workers).max(PARTITION_BYTES_MIN);
     job.workers.each(&|_| {
-        let mut groups = Groups::new();
+        let (mut groups, mut room) = (Groups::new(), Vec::new());
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(parts) = parts.get(at) else { return };
@@ -84,6 +84,7 @@ pub(super) fn each_partition<K: Known, S: Sink>(
                     spill,
                     bytes_max,
                     groups: &mut groups,
+                    room: &mut room,
                     rows,
                     sink: make(partition),
                     counts: EpochCounts::default(),
@@ -118,6 +119,11 @@ struct Kept<'s> {
 }
 
 impl Kept<'_> {
+    /// Another part has no room.
+    fn is_full(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) + PART_BYTES > self.max
+    }
+
     /// Bytes for their part.
     fn keep(&self, bytes: &mut Vec<u8>) -> io::Result<Part> {
         let before = self.bytes.fetch_add(bytes.len(), Ordering::Relaxed);
@@ -144,15 +150,22 @@ struct RowSink<'k> {
 
 /// Bytes of a part, about: few enough that it is put where lines were, and no new pages are asked for.
 const PART_BYTES: usize = 96 << 10;
+/// The same where parts are spilled.
+const SPILLED_PART_BYTES: usize = 512 << 10;
 
 impl RowSink<'_> {
     fn end(mut self) -> io::Result<PartitionOutput> {
-        self.turn(0)?;
+        self.put_away(0)?;
         Ok(self.output)
     }
 
+    /// Puts away what has become a part.
+    fn turn(&mut self) -> io::Result<()> {
+        self.put_away(if self.kept.is_full() { SPILLED_PART_BYTES } else { PART_BYTES })
+    }
+
     /// Puts away what is more than this.
-    fn turn(&mut self, bytes: usize) -> io::Result<()> {
+    fn put_away(&mut self, bytes: usize) -> io::Result<()> {
         if self.rows.len() > bytes {
             self.output.rows.push(self.kept.keep(&mut self.rows)?);
         }
@@ -190,7 +203,7 @@ impl Sink for RowSink<'_> {
         };
         let tag_before = sent.before.map_or(TagMark::NONE, |row| row.tag);
         Sent { row, tag_before }.write(place, &mut self.sent);
-        self.turn(PART_BYTES)
+        self.turn()
     }
 
     fn kept(

@@ -46,13 +46,18 @@ impl Joined {
 
     /// Every row that is to be sent, by partition and id: in the order of ids.
     pub fn for_each_sent(&self, mut told: impl FnMut(FilteredRow<'_>) -> io::Result<()>) -> io::Result<()> {
-        (0..=255).try_for_each(|partition| self.sent_of(partition, |sent| told(sent.row)))
+        let mut room = Vec::new();
+        (0..=255).try_for_each(|partition| self.sent_of(partition, &mut room, |sent| told(sent.row)))
     }
 
-    fn sent_of(&self, partition: u8, mut told: impl FnMut(Sent<'_>) -> io::Result<()>) -> io::Result<()> {
-        let mut scratch = Vec::new();
+    fn sent_of(
+        &self,
+        partition: u8,
+        room: &mut Vec<u8>,
+        mut told: impl FnMut(Sent<'_>) -> io::Result<()>,
+    ) -> io::Result<()> {
         for part in &self.outputs[usize::from(partition)].sent {
-            let mut rest = self.spill.part(part, &mut scratch)?;
+            let mut rest = self.spill.part(part, room)?;
             while let Some((sent, others)) = Sent::read(rest) {
                 told(sent)?;
                 rest = others;
@@ -71,12 +76,12 @@ impl Joined {
     /// Writes the next current_log: durable when it comes back.
     pub fn write_current(self, path: &Path) -> io::Result<()> {
         let mut writer = CurrentWriter::create_with(path, self.key_check, self.now_s)?;
-        let mut scratch = Vec::new();
+        let mut room = Vec::new();
         for partition in 0..=255 {
             let before = self.before_of_unsent(partition)?;
             let mut number = 0;
             for part in &self.outputs[usize::from(partition)].rows {
-                for bytes in self.spill.part(part, &mut scratch)?.as_chunks::<ROW_BYTES>().0 {
+                for bytes in self.spill.part(part, &mut room)?.as_chunks::<ROW_BYTES>().0 {
                     let row = CurrentRow::read(bytes);
                     match before.get(&number) {
                         Some(before) => writer.push(&CurrentRow { seen_s: row.seen_s, ..*before })?,
@@ -95,7 +100,7 @@ impl Joined {
         if !self.unsent.has_of(partition) {
             return Ok(found);
         }
-        self.sent_of(partition, |Sent { row, tag_before }| {
+        self.sent_of(partition, &mut Vec::new(), |Sent { row, tag_before }| {
             if self.unsent.has(row.at) {
                 let (id, sent_s) = (row.id, row.sent_before_s);
                 found.insert(row.at.row, CurrentRow { id, sent_s, seen_s: 0, hits: 0, tag: tag_before });

@@ -7,6 +7,7 @@ use super::row::{CurrentRow, TagMark};
 use super::spill_file::{Part, SpillFile};
 use crate::master::EpochCounts;
 use std::io;
+use std::mem;
 
 /// What becomes of each URL of a partition, in the order of ids.
 pub(super) trait Sink {
@@ -42,6 +43,8 @@ pub(super) struct PartitionJoin<'j, R, S> {
     /// More than this does not fit, and is dealt out by the next byte of ids before it is grouped.
     pub bytes_max: usize,
     pub groups: &'j mut Groups,
+    /// For lines that were spilled.
+    pub room: &'j mut Vec<u8>,
     pub rows: R,
     pub sink: S,
     pub counts: EpochCounts,
@@ -78,22 +81,29 @@ impl<R: KnownRows, S: Sink> PartitionJoin<'_, R, S> {
         let is_far = depth == 1 && bytes > NEAR_BYTES;
         if (is_far || bytes > self.bytes_max) && depth <= DEPTH_MAX {
             let mut buckets = Buckets::new(depth, self.bytes_max, true, self.spill);
-            let mut scratch = Vec::new();
+            // A piece may be larger than what fits.
+            let mut piece = Vec::new();
             for part in parts {
-                buckets.push_all(self.spill.part(&part, &mut scratch)?)?;
+                buckets.push_all(self.spill.part(&part, &mut piece)?)?;
             }
-            drop(scratch);
+            drop(piece);
             return buckets.into_parts().into_iter().try_for_each(|parts| self.join(parts, depth + 1));
         }
-        let loaded = parts.into_iter().map(|part| self.spill.load(part)).collect::<io::Result<Vec<_>>>()?;
-        let parts: Vec<&[u8]> = loaded.iter().map(Vec::as_slice).collect();
+        let mut room = mem::take(self.room);
+        let joined = self.join_near(&self.spill.parts(&parts, &mut room)?, depth, bytes);
+        *self.room = room;
+        joined
+    }
+
+    /// Lines that lie in memory.
+    fn join_near(&mut self, parts: &[&[u8]], depth: u32, bytes: usize) -> io::Result<()> {
         self.groups.clear(depth, bytes);
         parts.iter().for_each(|part| self.groups.add_all(part));
         let in_order = self.groups.in_order();
         for some in in_order.chunks(TOUCHED) {
-            self.groups.touch(some, &parts);
+            self.groups.touch(some, parts);
             for number in some {
-                let came = self.groups.grouped(*number, &parts);
+                let came = self.groups.grouped(*number, parts);
                 while let Some(row) = self.peek()?.filter(|row| row.id < came.id()) {
                     self.only_known(&row)?;
                 }

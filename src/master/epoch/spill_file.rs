@@ -59,46 +59,70 @@ impl SpillFile {
         Ok(self.file.get_or_init(|| file))
     }
 
-    /// Reads a piece to the end of `out`.
-    pub fn read(&self, piece: Spilled, out: &mut Vec<u8>) -> io::Result<()> {
-        let from = out.len();
-        out.resize(from + piece.bytes, 0);
-        self.file()?.read_exact_at(&mut out[from..], piece.at)?;
-        if crc32c::crc32c(&out[from..]) != piece.crc {
+    /// Reads a piece into as many bytes.
+    fn read(&self, piece: Spilled, out: &mut [u8]) -> io::Result<()> {
+        self.file()?.read_exact_at(out, piece.at)?;
+        if crc32c::crc32c(out) != piece.crc {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "what was spilled came back damaged"));
         }
         Ok(())
     }
 
-    /// The bytes of a part, which lie in `out` if they were spilled.
-    pub fn part<'a>(&self, part: &'a Part, out: &'a mut Vec<u8>) -> io::Result<&'a [u8]> {
+    /// The bytes of a part, which lie in `room` if they were spilled.
+    pub fn part<'a>(&self, part: &'a Part, room: &'a mut Vec<u8>) -> io::Result<&'a [u8]> {
         match part {
             Part::Memory(bytes) => Ok(bytes),
             Part::Spilled(piece) => {
-                out.clear();
-                self.read(*piece, out)?;
-                Ok(out)
+                let own = bytes_of(room, piece.bytes);
+                self.read(*piece, own)?;
+                Ok(own)
             }
         }
     }
 
-    /// The bytes of a part that is not needed any more.
-    pub fn load(&self, part: Part) -> io::Result<Vec<u8>> {
-        match part {
-            Part::Memory(bytes) => Ok(bytes),
-            Part::Spilled(piece) => {
-                let mut bytes = Vec::new();
-                self.read(piece, &mut bytes)?;
-                Ok(bytes)
-            }
+    /// The bytes of parts, all at once.
+    pub fn parts<'a>(&self, parts: &'a [Part], room: &'a mut Vec<u8>) -> io::Result<Vec<&'a [u8]>> {
+        let mut rest = bytes_of(room, parts.iter().map(Part::spilled_bytes).sum());
+        let mut all = Vec::with_capacity(parts.len());
+        for part in parts {
+            let (own, others) = rest.split_at_mut(part.spilled_bytes());
+            rest = others;
+            all.push(match part {
+                Part::Memory(bytes) => bytes.as_slice(),
+                Part::Spilled(piece) => {
+                    self.read(*piece, own)?;
+                    own
+                }
+            });
         }
+        Ok(all)
     }
 }
+
+/// The first bytes of some, which keep their length: bytes that are read into need not be cleared before, and pages that
+/// were there once are there again.
+fn bytes_of(room: &mut Vec<u8>, bytes: usize) -> &mut [u8] {
+    if room.len() < bytes {
+        // Given back first, so that there are never both.
+        *room = Vec::new();
+        *room = vec![0; bytes.next_multiple_of(ROOM_STEP_BYTES)];
+    }
+    &mut room[..bytes]
+}
+
+const ROOM_STEP_BYTES: usize = 256 << 10;
 
 impl Part {
     pub fn bytes(&self) -> usize {
         match self {
             Part::Memory(bytes) => bytes.len(),
+            Part::Spilled(piece) => piece.bytes,
+        }
+    }
+
+    fn spilled_bytes(&self) -> usize {
+        match self {
+            Part::Memory(_) => 0,
             Part::Spilled(piece) => piece.bytes,
         }
     }
@@ -115,11 +139,14 @@ mod tests {
         let spill = SpillFile::new(&folder);
         let pieces = [spill.write(&[b"ab", b"", b"c"]).unwrap(), spill.write(&[b"def"]).unwrap()];
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "it has no name");
-        let mut out = b"x".to_vec();
-        spill.read(pieces[1], &mut out).unwrap();
-        spill.read(pieces[0], &mut out).unwrap();
-        assert_eq!(out, b"xdefabc");
-        assert!(spill.read(Spilled { crc: 1, ..pieces[0] }, &mut out).is_err());
+        let [first, second] = pieces.map(Part::Spilled);
+        let mut room = Vec::new();
+        assert_eq!(spill.part(&first, &mut room).unwrap(), b"abc");
+        assert_eq!(spill.part(&second, &mut room).unwrap(), b"def");
+        let parts = [second, Part::Memory(b"in memory".to_vec()), first];
+        assert_eq!(spill.parts(&parts, &mut room).unwrap(), [b"def".as_slice(), b"in memory", b"abc"]);
+        let damaged = Part::Spilled(Spilled { crc: 1, ..pieces[0] });
+        assert!(spill.part(&damaged, &mut room).is_err());
         fs::remove_dir(&folder).unwrap();
     }
 }

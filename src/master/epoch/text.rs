@@ -180,7 +180,16 @@ impl Known for TextLog<'_> {
     fn rows(&self, partition: u8) -> io::Result<TextRows> {
         let parts = &self.parts[usize::from(partition)];
         let parts = mem::take(&mut *parts.lock().unwrap_or_else(PoisonError::into_inner));
-        let parts = parts.into_iter().map(|part| self.spill.load(part)).collect::<io::Result<Vec<_>>>()?;
+        let bytes = |part| match part {
+            Part::Memory(bytes) => Ok(bytes),
+            spilled => {
+                let mut bytes = Vec::new();
+                self.spill.part(&spilled, &mut bytes)?;
+                bytes.truncate(spilled.bytes());
+                Ok(bytes)
+            }
+        };
+        let parts = parts.into_iter().map(bytes).collect::<io::Result<Vec<_>>>()?;
         let mut order = Vec::new();
         for (number, part) in (0..).zip(&parts) {
             let mut at = 0;
