@@ -9,9 +9,10 @@ use super::rows::{Row, RowState, Rows};
 use super::rules::{FeedRules, StoryScope};
 use super::week::Week;
 use crate::base::named_enum;
-use crate::proto::feed::title::normal;
+use crate::proto::feed::title::Titles;
 use crate::storage::seen::Answer;
 use rapidhash::fast::RapidHashMap;
+use std::hint::black_box;
 use std::io;
 
 named_enum! {
@@ -103,6 +104,7 @@ impl Entries {
             StoryScope::Source => of.source,
             StoryScope::All => SourceId(0),
         };
+        touch(read);
         let name = book.source(of.source).map_or("", |source| &source.name);
         self.ask(source, name, read, desk)?;
         let (of_source, language) = (of.source, language_of(&read.facts.language).to_string());
@@ -217,6 +219,7 @@ impl Entries {
             .extend(read.entries.iter().map(|entry| desk.prints.of_text(PrintKind::Url, source, &entry.url)));
         urls.ask(desk.prints, answers)?;
         let is_all_known = urls.known.iter().all(|&known| known);
+        let of_source = Titles::of(if is_all_known { "" } else { name });
         for (entry, (&url, &known)) in read.entries.iter().zip(urls.prints.iter().zip(&urls.known)) {
             let week = Week::of(published(entry, desk.now_s).unwrap_or(desk.now_s));
             weeks.push(week);
@@ -232,7 +235,7 @@ impl Entries {
                     *first = 0;
                 }
             }
-            let title = if known { String::new() } else { normal(cut(&entry.title, TITLE_BYTES_MAX), name) };
+            let title = if known { String::new() } else { of_source.normal(cut(&entry.title, TITLE_BYTES_MAX)) };
             titles.prints.push(match title.is_empty() {
                 true => 0,
                 false => desk.prints.of_title(source, week, &title),
@@ -258,6 +261,17 @@ impl Entries {
         let count = (0..read.entries.len()).filter(|&at| only_guid(at)).count() as u32;
         count > 0 && count + u32::from(polls.guid_only) >= GUID_ONLY_MAX
     }
+}
+
+/// Reads something of all that entries say. Another thread wrote it, and so all of it is on its way at once, where one text
+/// after the other would be waited for.
+fn touch(read: &FeedRead) {
+    let touched = |text: &str| {
+        let bytes = text.as_bytes();
+        bytes.first().copied().unwrap_or(0) ^ bytes.last().copied().unwrap_or(0)
+    };
+    let of = |entry: &EntryRead| touched(&entry.url) ^ touched(&entry.guid) ^ touched(&entry.title);
+    black_box(read.entries.iter().fold(0, |seen, entry| seen ^ of(entry)));
 }
 
 fn redundant(polls: &Polls, read: &FeedRead) -> Option<Redundant> {
@@ -296,12 +310,16 @@ pub(super) fn published(entry: &EntryRead, now_s: u32) -> Option<u32> {
 
 /// Whether a URL is the front page of its host: what a feed lists without a story behind it.
 pub fn is_home_page(url: &str) -> bool {
-    let Some((_, rest)) = url.split_once("://") else { return false };
-    let Some((_, path)) = rest.split_once('/') else { return true };
-    let path = path.trim_end_matches('/').to_ascii_lowercase();
-    path.is_empty()
-        || ["index.html", "index.htm", "index.php", "home", "home.html", "default.aspx"].contains(&&*path)
+    let Some(at) = url.as_bytes().windows(3).position(|three| three == b"://") else { return false };
+    let rest = &url[at + 3..];
+    let Some(at) = memchr::memchr(b'/', rest.as_bytes()) else { return true };
+    let path = rest[at + 1..].trim_end_matches('/');
+    path.is_empty() || FRONT_PAGES.iter().any(|name| path.eq_ignore_ascii_case(name))
 }
+
+/// Paths that servers have for their front page.
+const FRONT_PAGES: [&str; 6] =
+    ["index.html", "index.htm", "index.php", "home", "home.html", "default.aspx"];
 
 /// What is kept of the print of a URL to know it in the next listing. With 16 bits, one listing of a hundred entries in 160
 /// would share one with the listing before by chance, and a gap go unseen.

@@ -112,12 +112,15 @@ impl Prints {
     pub fn settle(&mut self) -> io::Result<()> {
         let mut settled = 0;
         let mut all = Ok(());
-        for &(print, number) in &self.order {
-            all = self.seen.insert(print, number);
-            if all.is_err() {
-                break;
+        'all: for some in self.order.chunks(TOUCHED) {
+            self.seen.touch(some.iter().map(|(print, _)| *print));
+            for &(print, number) in some {
+                all = self.seen.insert(print, number);
+                if all.is_err() {
+                    break 'all;
+                }
+                settled += 1;
             }
-            settled += 1;
         }
         match all.is_ok() {
             true => {
@@ -133,7 +136,10 @@ impl Prints {
         if self.order.is_empty() && self.order.capacity() > FRESH_KEPT {
             (self.order, self.fresh) = (Vec::new(), RapidHashMap::default());
         }
-        self.seen.order();
+        // What is asked of it is found by the whole of it only once memory cannot tell any more.
+        if !self.seen.is_complete() {
+            self.seen.order();
+        }
         all
     }
 
@@ -148,8 +154,10 @@ impl Prints {
     }
 }
 
+/// Fingerprints that memory is asked for at once.
+const TOUCHED: usize = 32;
 /// Room that is kept for what is new.
-const FRESH_KEPT: usize = 16 << 10;
+const FRESH_KEPT: usize = 128 << 10;
 
 /// The fingerprint of what an entry is known by.
 pub(super) fn print_of(

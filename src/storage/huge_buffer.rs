@@ -41,6 +41,7 @@ impl HugeBuffer {
         HugeBuffer(Lines::Huge(map))
     }
 
+    #[inline]
     pub fn len(&self) -> usize {
         match &self.0 {
             Lines::Small(lines) => lines.len(),
@@ -48,6 +49,7 @@ impl HugeBuffer {
         }
     }
 
+    #[inline]
     pub fn line(&self, at: usize) -> &[u8; LINE_BYTES] {
         match &self.0 {
             Lines::Small(lines) => &lines[at].0,
@@ -55,6 +57,7 @@ impl HugeBuffer {
         }
     }
 
+    #[inline]
     pub fn line_mut(&mut self, at: usize) -> &mut [u8; LINE_BYTES] {
         match &mut self.0 {
             Lines::Small(lines) => &mut lines[at].0,

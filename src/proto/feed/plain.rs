@@ -114,10 +114,12 @@ fn is_unseen(c: char) -> bool {
 }
 
 fn is_in_one_line(text: &str) -> bool {
-    // Plain ASCII, which is most of them, is looked at as bytes.
-    let is_plain = text.bytes().all(|octet| (b' '..0x7f).contains(&octet))
+    // Plain ASCII, which is most of them, is looked at as bytes, many at once as nothing ends it.
+    let bytes = text.as_bytes();
+    let is_plain = bytes.iter().fold(true, |is_plain, octet| is_plain & (b' '..0x7f).contains(octet))
         || text.chars().all(|c| !is_unseen(c) && (c == ' ' || !c.is_whitespace()));
-    is_plain && !text.as_bytes().windows(2).any(|pair| pair == b"  ")
+    let behind = bytes.get(1..).unwrap_or_default();
+    is_plain && !bytes.iter().zip(behind).fold(false, |two, pair| two | (pair == (&b' ', &b' ')))
 }
 
 fn in_one_line(text: &str) -> String {

@@ -9,29 +9,44 @@ const PART_CHARS_MIN: usize = 32;
 /// What is looked at of a title.
 const TITLE_BYTES_MAX: usize = 4_096;
 
-/// The normal form of a title: no markup, no case, no punctuation, one blank between words; of a title in parts
-/// (`Story | Section - Source`) the longest, if it is long enough to stand for a story and not the name of the source.
-///
-/// Empty if the title says nothing but the name of its source: such titles are equal and mean nothing by it.
+/// Titles of one source.
+pub struct Titles {
+    /// The words of its name.
+    source: String,
+}
+
+impl Titles {
+    pub fn of(source: &str) -> Titles {
+        Titles { source: words(&plain(Cow::Borrowed(cut(source)), true)) }
+    }
+
+    /// The normal form of a title: no markup, no case, no punctuation, one blank between words; of a title in parts
+    /// (`Story | Section - Source`) the longest, if it is long enough to stand for a story and not the name of the source.
+    ///
+    /// Empty if the title says nothing but the name of its source: such titles are equal and mean nothing by it.
+    pub fn normal(&self, title: &str) -> String {
+        let text = plain(Cow::Borrowed(cut(title)), true);
+        // Titles of feeds are escaped once too often as a rule.
+        let text = entities::decode(&text);
+        let whole = words(&text);
+        if whole == self.source {
+            return String::new();
+        }
+        // Most titles have no mark in them, and are their only part.
+        if whole.len() < PART_CHARS_MIN || mark(&text).is_none() {
+            return whole;
+        }
+        let longest = parts(&text).map(words).max_by_key(|part| chars(part));
+        match longest {
+            Some(part) if chars(&part) >= PART_CHARS_MIN && part != self.source => part,
+            _ => whole,
+        }
+    }
+}
+
+/// The normal form of one title of a source.
 pub fn normal(title: &str, source: &str) -> String {
-    let title = cut(title);
-    let text = plain(Cow::Borrowed(title), true);
-    // Titles of feeds are escaped once too often as a rule.
-    let text = entities::decode(&text);
-    let source = words(&plain(Cow::Borrowed(cut(source)), true));
-    let whole = words(&text);
-    if whole == source {
-        return String::new();
-    }
-    // Most titles have no mark in them, and are their only part.
-    if whole.len() < PART_CHARS_MIN || mark(&text).is_none() {
-        return whole;
-    }
-    let longest = parts(&text).map(words).max_by_key(|part| chars(part));
-    match longest {
-        Some(part) if chars(&part) >= PART_CHARS_MIN && part != source => part,
-        _ => whole,
-    }
+    Titles::of(source).normal(title)
 }
 
 fn chars(text: &str) -> usize {
@@ -79,27 +94,19 @@ fn mark(text: &str) -> Option<(usize, usize)> {
     )
 }
 
-/// Letters and digits in lower case, with a blank wherever something else was. ASCII, which is most of it, is gone through
-/// by bytes.
+/// Letters and digits in lower case, with a blank wherever something else was.
 fn words(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut out = String::with_capacity(text.len());
-    let (mut blank, mut at) = (false, 0);
-    while let Some(&octet) = bytes.get(at) {
-        if octet.is_ascii_alphanumeric() {
-            if std::mem::take(&mut blank) {
-                out.push(' ');
-            }
-            out.push(char::from(octet.to_ascii_lowercase()));
-            at += 1;
-            continue;
-        }
-        let Some(c) = text[at..].chars().next() else { break };
-        at += c.len_utf8();
-        if is_joined(c) {
-            // `don't` is one word, whichever apostrophe is in it.
-            continue;
-        }
+    // ASCII, which is most of it, is gone through by bytes.
+    let ascii = match text.is_ascii() {
+        true => text.len(),
+        false => text.bytes().position(|octet| !octet.is_ascii()).unwrap_or(text.len()),
+    };
+    let mut out = ascii_words(&text[..ascii]);
+    let mut blank = out.ends_with(' ');
+    if blank {
+        out.pop();
+    }
+    for c in text[ascii..].chars().filter(|&c| !is_joined(c)) {
         if is_punctuation(c) {
             blank = !out.is_empty();
             continue;
@@ -111,6 +118,41 @@ fn words(text: &str) -> String {
     }
     out
 }
+
+/// The words of a text in ASCII, and a blank behind them if something that is in no word comes last. There is a blank for
+/// each, and the next takes the place of one that has another before it: without a branch that depends on where words end.
+fn ascii_words(text: &str) -> String {
+    let mut out = vec![0; text.len()];
+    let (mut end, mut last) = (0, b' ');
+    for &octet in text.as_bytes() {
+        let sign = IN_WORDS[usize::from(octet & 0x7f)];
+        if sign == JOINED {
+            continue;
+        }
+        out[end] = sign;
+        // No other sign has the bits of a blank alone.
+        end += usize::from(sign | last != b' ');
+        last = sign;
+    }
+    out.truncate(end);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// What stands for each sign of ASCII between others of a title.
+const IN_WORDS: [u8; 128] = {
+    let mut signs = [b' '; 128];
+    let mut octet = 0;
+    while octet < 128 {
+        if (octet as u8).is_ascii_alphanumeric() {
+            signs[octet] = (octet as u8).to_ascii_lowercase();
+        }
+        octet += 1;
+    }
+    signs[b'\'' as usize] = JOINED;
+    signs[b'`' as usize] = JOINED;
+    signs
+};
+const JOINED: u8 = 0;
 
 fn is_joined(c: char) -> bool {
     matches!(c, '\'' | '’' | '‘' | '`' | '´' | '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{feff}')

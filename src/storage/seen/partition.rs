@@ -54,15 +54,18 @@ impl Partition {
     }
 
     /// The number of a fingerprint's home line.
+    #[inline]
     pub fn home(&self, fingerprint: u64) -> usize {
         ((u128::from(fingerprint << PARTITION_BITS) * self.buffer.len() as u128) >> 64) as usize
     }
 
     /// The line that is looked into after `others` others: the home line after none.
+    #[inline]
     pub fn line(&self, home: usize, others: usize) -> Line<'_> {
         Line(self.buffer.line(self.step(home, others)))
     }
 
+    #[inline]
     pub fn line_mut(&mut self, home: usize, others: usize) -> LineMut<'_> {
         LineMut(self.buffer.line_mut(self.step(home, others)))
     }
@@ -92,24 +95,30 @@ impl Partition {
     pub fn insert(&mut self, fingerprint: u64) {
         let home = self.home(fingerprint);
         let mut others = 0;
-        while !self.line(home, others).has(fingerprint) {
-            if self.line_mut(home, others).put(fingerprint) {
-                self.used += 1;
-                return;
+        loop {
+            let line = self.line(home, others);
+            match line.empty_place() {
+                _ if line.has(fingerprint) => return,
+                Some(place) => {
+                    self.line_mut(home, others).push_out(place, fingerprint);
+                    self.used += 1;
+                    return;
+                }
+                None => others += 1,
             }
-            others += 1;
         }
     }
 
     pub fn grow(&mut self, more: usize) {
         let buffer = HugeBuffer::new(self.buffer.len() + 2 * more);
         let before = std::mem::replace(&mut self.buffer, buffer);
-        let lines = (0..before.len()).map(|at| Line(before.line(at)));
-        for fingerprint in lines.flat_map(Line::places).filter(|&fingerprint| fingerprint != 0) {
-            let home = self.home(fingerprint);
-            let mut others = 0;
-            while !self.line_mut(home, others).put(fingerprint) {
-                others += 1;
+        for at in 0..before.len() {
+            for fingerprint in Line(before.line(at)).places().filter(|&fingerprint| fingerprint != 0) {
+                let home = self.home(fingerprint);
+                let mut others = 0;
+                while !self.line_mut(home, others).put(fingerprint) {
+                    others += 1;
+                }
             }
         }
     }
@@ -117,7 +126,8 @@ impl Partition {
     /// Fingerprints that are not in their home line go there, if it has room; where they are, a cache would never look.
     pub fn send_home(&mut self) {
         for at in 0..self.buffer.len() {
-            for (place, fingerprint) in self.line(at, 0).places().into_iter().enumerate() {
+            for place in 0..PLACES {
+                let fingerprint = self.line(at, 0).place(place);
                 let home = self.home(fingerprint);
                 if fingerprint != 0 && home != at {
                     self.line_mut(at, 0).push_out(place, 0);
@@ -128,10 +138,13 @@ impl Partition {
     }
 }
 
-impl Line<'_> {
-    fn places(self) -> [u64; PLACES] {
-        let (places, _) = self.0.as_chunks::<PLACE_BYTES>();
-        std::array::from_fn(|place| u64::from_ne_bytes(places[place]))
+impl<'a> Line<'a> {
+    fn places(self) -> impl Iterator<Item = u64> + 'a {
+        self.0.as_chunks::<PLACE_BYTES>().0.iter().map(|place| u64::from_ne_bytes(*place))
+    }
+
+    fn place(self, place: usize) -> u64 {
+        u64::from_ne_bytes(self.0.as_chunks::<PLACE_BYTES>().0[place])
     }
 
     /// Reads something of it, for the sake of reading.
@@ -141,26 +154,32 @@ impl Line<'_> {
 
     /// All eight are compared without a branch between them.
     pub fn has(self, fingerprint: u64) -> bool {
-        self.places().into_iter().fold(false, |has, place| has | (place == fingerprint))
+        self.places().fold(false, |has, place| has | (place == fingerprint))
     }
 
     /// Whether there is an empty place.
     pub fn is_open(self) -> bool {
         self.has(0)
     }
+
+    /// The first place that is empty.
+    fn empty_place(self) -> Option<usize> {
+        let mut first = PLACES;
+        for place in (0..PLACES).rev() {
+            first = if self.place(place) == 0 { place } else { first };
+        }
+        (first < PLACES).then_some(first)
+    }
 }
 
 impl LineMut<'_> {
     /// Whether there was an empty place for the fingerprint.
     pub fn put(&mut self, fingerprint: u64) -> bool {
-        let mut empty = 0_u32;
-        for (place, held) in Line(self.0).places().into_iter().enumerate() {
-            empty |= u32::from(held == 0) << place;
+        let empty = Line(self.0).empty_place();
+        if let Some(place) = empty {
+            self.push_out(place, fingerprint);
         }
-        if empty != 0 {
-            self.push_out(empty.trailing_zeros() as usize, fingerprint);
-        }
-        empty != 0
+        empty.is_some()
     }
 
     /// Puts a fingerprint in the place of another.

@@ -100,6 +100,11 @@ impl Seen {
         self.table.holds(fingerprint)
     }
 
+    /// Says which are inserted next: a few at a time, memory works on all of them at once.
+    pub fn touch(&self, fingerprints: impl Iterator<Item = u64>) {
+        self.table.touch(fingerprints);
+    }
+
     /// Takes in a URL that is new for certain. Documents come in the order of their numbers. This may write a run, or
     /// go on with merging others; if that fails, nothing was taken in. `InvalidData` means that a run went bad: open
     /// the set again, which throws it away.

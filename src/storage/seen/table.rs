@@ -112,6 +112,15 @@ impl SeenTable {
         }
     }
 
+    /// Has memory bring the lines of fingerprints that are inserted next: all at once, where one would wait for the other.
+    pub fn touch(&self, fingerprints: impl Iterator<Item = u64>) {
+        let touched = fingerprints.fold(0, |touched, fingerprint| {
+            let partition = self.partition(fingerprint);
+            touched ^ partition.line(partition.home(fingerprint), 0).touch()
+        });
+        std::hint::black_box(touched);
+    }
+
     /// Whether one is here.
     pub fn holds(&self, fingerprint: u64) -> bool {
         let fingerprint = fingerprint.max(1);
