@@ -6,10 +6,18 @@ use crate::proto::reflog::{DIGITS_MAX, TAG_BYTES_MAX};
 use std::io;
 use std::mem;
 
-/// Lines by one byte of their id, in memory as far as the budget goes.
+/// Which bits of an id say where a line goes.
+#[derive(Clone, Copy)]
+pub(super) struct Ways {
+    /// Bits from the top that all lines share.
+    pub shared: u32,
+    /// Those behind them that are gone by.
+    pub bits: u32,
+}
+
+/// Lines by some bits of their id, in memory as far as the budget goes.
 pub(super) struct Buckets<'s> {
-    /// Which byte of the id, from the top.
-    depth: u32,
+    ways: Ways,
     buckets: Vec<Bucket>,
     /// The chunk of the lines that come.
     chunk: u32,
@@ -38,7 +46,7 @@ struct Bucket {
 const BLOCK_BYTES: usize = 32 * 1_024;
 const BLOCK_BYTES_MIN: usize = 10 * 1_024;
 /// Each bucket has one open, and some are full.
-const BLOCKS_MIN: usize = 320;
+const FULL_BLOCKS_MIN: usize = 64;
 /// A bucket that has so many times as much as the others is put together before anything is spilled.
 const SKEW: usize = 4;
 
@@ -46,22 +54,46 @@ const _: () = assert!(
     URL_BYTES_MAX + 2 * DIGITS_MAX + TAG_BYTES_MAX.next_multiple_of(256) + 2 * HEAD_BYTES <= BLOCK_BYTES_MIN
 );
 
+impl Ways {
+    /// The partitions of an epoch.
+    pub const PARTITIONS: Ways = Ways { shared: 0, bits: 8 };
+
+    pub fn count(self) -> usize {
+        1 << self.bits
+    }
+
+    fn of(self, id: u64) -> usize {
+        (id << self.shared >> (64 - self.bits)) as usize
+    }
+
+    /// Bits that lines of one way share.
+    pub fn shared_behind(self) -> u32 {
+        self.shared + self.bits
+    }
+}
+
 impl<'s> Buckets<'s> {
     /// For lines of one reader, or of one of several, which have chunks.
-    pub fn new(depth: u32, memory_bytes: usize, has_chunks: bool, spill: &'s SpillFile) -> Buckets<'s> {
+    pub fn new(ways: Ways, memory_bytes: usize, has_chunks: bool, spill: &'s SpillFile) -> Buckets<'s> {
         let chunk = (!has_chunks).then_some(0);
         let block_bytes = (memory_bytes / 1_024).clamp(BLOCK_BYTES_MIN, BLOCK_BYTES);
         Buckets {
-            depth,
-            buckets: (0..256).map(|_| Bucket { chunk, ..Bucket::default() }).collect(),
+            ways,
+            buckets: (0..ways.count()).map(|_| Bucket { chunk, ..Bucket::default() }).collect(),
             chunk: 0,
             has_chunks,
             free: Vec::new(),
             blocks: 0,
             block_bytes,
-            blocks_max: (memory_bytes / block_bytes).max(BLOCKS_MIN),
+            blocks_max: (memory_bytes / block_bytes).max(ways.count() + FULL_BLOCKS_MIN),
             spill,
         }
+    }
+
+    /// With empty blocks of others that had the same memory, which are filled first.
+    pub fn with_blocks(mut self, blocks: Vec<Vec<u8>>) -> Buckets<'s> {
+        (self.blocks, self.free) = (blocks.len(), blocks);
+        self
     }
 
     /// Lines from now on are of this chunk.
@@ -94,7 +126,7 @@ impl<'s> Buckets<'s> {
 
     /// The bucket of an id, with room in its open block and the right chunk said.
     fn room_for(&mut self, id: u64, bytes: usize) -> io::Result<&mut Bucket> {
-        let at = (id >> (56 - 8 * self.depth)) as usize & 255;
+        let at = self.ways.of(id);
         let open = &self.buckets[at].open;
         if open.capacity() - open.len() < bytes + HEAD_BYTES {
             self.open_block(at)?;
@@ -124,8 +156,8 @@ impl<'s> Buckets<'s> {
 
     /// Makes room: puts together what came in great numbers, and if that is not enough, spills all.
     fn relieve(&mut self) -> io::Result<()> {
-        let mean = self.blocks / 256;
-        for at in 0..256 {
+        let mean = self.blocks / self.buckets.len();
+        for at in 0..self.buckets.len() {
             if self.buckets[at].full.len() > SKEW * mean {
                 self.put_together(at);
             }
@@ -155,7 +187,7 @@ impl<'s> Buckets<'s> {
         blocks.push(mem::take(&mut bucket.open));
         let parts: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
         let mut groups = Groups::new();
-        groups.clear(self.depth + 1, 0);
+        groups.clear(self.ways.shared_behind(), 0);
         parts.iter().for_each(|part| groups.add_all(part));
         let mut made = Bucket { chunk: (!self.has_chunks).then_some(0), ..Bucket::default() };
         let mut allocated = 0;
@@ -183,15 +215,15 @@ impl<'s> Buckets<'s> {
         }
     }
 
-    /// What has come, by bucket, each in the order in which it came.
-    pub fn into_parts(self) -> Vec<Vec<Part>> {
+    /// What has come, by bucket, each in the order in which it came; and blocks that are empty.
+    pub fn into_parts(self) -> (Vec<Vec<Part>>, Vec<Vec<u8>>) {
         let parts = |bucket: Bucket| {
             let mut parts = bucket.spilled;
             let blocks = bucket.full.into_iter().chain([bucket.open]);
             parts.extend(blocks.filter(|block| !block.is_empty()).map(Part::Memory));
             parts
         };
-        self.buckets.into_iter().map(parts).collect()
+        (self.buckets.into_iter().map(parts).collect(), self.free)
     }
 }
 

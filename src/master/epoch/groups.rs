@@ -6,8 +6,8 @@ use std::hint::black_box;
 ///
 /// The table is in the order of ids, but for neighbours that wanted one place: what is read out of it is nearly sorted.
 pub(super) struct Groups {
-    /// Bytes of the id that all lines share, from the top.
-    depth: u32,
+    /// Bits of the id that all lines share, from the top.
+    shared: u32,
     bits: u32,
     /// Number of a group and one, or nothing; as many as 2^bits and some behind them.
     slots: Vec<u32>,
@@ -47,16 +47,22 @@ const BITS_MIN: u32 = 10;
 /// Places behind the last, for those that find theirs taken.
 const BEHIND: usize = 64;
 
+impl Default for Groups {
+    fn default() -> Groups {
+        Groups::new()
+    }
+}
+
 impl Groups {
     pub fn new() -> Groups {
         let (slots, groups) = (vec![0; (1 << BITS_MIN) + BEHIND], Vec::new());
-        Groups { depth: 0, bits: BITS_MIN, slots, groups, parts: 0, chunk: 0 }
+        Groups { shared: 0, bits: BITS_MIN, slots, groups, parts: 0, chunk: 0 }
     }
 
     /// Forgets all, and is ready for about as many, or for what so many bytes of lines can be if that is less, whose ids
-    /// share `depth` bytes.
-    pub fn clear(&mut self, depth: u32, bytes: usize) {
-        self.depth = depth;
+    /// share `shared` bits.
+    pub fn clear(&mut self, shared: u32, bytes: usize) {
+        self.shared = shared;
         self.groups.clear();
         self.bits = self.bits.min((bytes / HEAD_BYTES).max(1).ilog2() + 1).max(BITS_MIN);
         self.slots.clear();
@@ -112,7 +118,7 @@ impl Groups {
     }
 
     fn slot_of(&self, id: u64) -> usize {
-        (id << (8 * self.depth) >> (64 - self.bits)) as usize
+        (id << self.shared >> (64 - self.bits)) as usize
     }
 
     fn resize(&mut self, bits: u32) {

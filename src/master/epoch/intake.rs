@@ -1,4 +1,4 @@
-use super::buckets::Buckets;
+use super::buckets::{Buckets, Ways};
 use super::chunks::{Chunks, Origin};
 use super::job::JoinJob;
 use super::line::Line;
@@ -29,7 +29,7 @@ pub(super) fn take_in(job: &mut JoinJob<'_>, memory_bytes: usize, spill: &SpillF
     let done = Mutex::new(BTreeMap::new());
     let what = What { now_s: job.now_s, ahead_s: job.rules.ahead_s, key: job.key, canon: job.canon };
     job.workers.each(&|worker| {
-        let buckets = Buckets::new(0, memory_bytes / workers, workers > 1, spill);
+        let buckets = Buckets::new(Ways::PARTITIONS, memory_bytes / workers, workers > 1, spill);
         let mut intake = Intake::new(what, buckets);
         let read = match workers {
             1 => intake.read_alone(&inputs, &rejects),
@@ -42,7 +42,7 @@ pub(super) fn take_in(job: &mut JoinJob<'_>, memory_bytes: usize, spill: &SpillF
     for read in done.into_inner().unwrap_or_else(PoisonError::into_inner).into_values() {
         let intake = read?;
         counts += intake.counts;
-        for (all, some) in parts.iter_mut().zip(intake.buckets.into_parts()) {
+        for (all, some) in parts.iter_mut().zip(intake.buckets.into_parts().0) {
             all.extend(some);
         }
     }

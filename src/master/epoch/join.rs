@@ -1,10 +1,10 @@
 use super::domain::{DomainsPool, LentDomains};
-use super::groups::{Grouped, Groups};
+use super::groups::Grouped;
 use super::intake::{TakenIn, take_in};
 use super::job::{JoinJob, JoinRules};
 use super::joined::{Joined, PartitionOutput};
 use super::known::{Known, KnownText};
-use super::partition::{PartitionJoin, SentNow, Sink};
+use super::partition::{PartitionJoin, SentNow, Sink, Workplace};
 use super::row::{CurrentRow, TagMark};
 use super::sent::Sent;
 use super::spill_file::{Part, SpillFile};
@@ -69,7 +69,7 @@ pub(super) fn each_partition<K: Known, S: Sink>(
     let workers = job.workers.count().max(1);
     let bytes_max = (rules.memory_bytes / 8 / workers).max(PARTITION_BYTES_MIN);
     job.workers.each(&|_| {
-        let (mut groups, mut room) = (Groups::new(), Vec::new());
+        let mut place = Workplace::default();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(parts) = parts.get(at) else { return };
@@ -83,8 +83,7 @@ pub(super) fn each_partition<K: Known, S: Sink>(
                     horizon_s,
                     spill,
                     bytes_max,
-                    groups: &mut groups,
-                    room: &mut room,
+                    place: &mut place,
                     rows,
                     sink: make(partition),
                     counts: EpochCounts::default(),

@@ -1,4 +1,4 @@
-use super::buckets::Buckets;
+use super::buckets::{Buckets, Ways};
 use super::filter_url::{Fate, Incoming, stays};
 use super::groups::{Grouped, Groups};
 use super::job::JoinRules;
@@ -40,11 +40,9 @@ pub(super) struct PartitionJoin<'j, R, S> {
     pub now_s: u32,
     pub horizon_s: u32,
     pub spill: &'j SpillFile,
-    /// More than this does not fit, and is dealt out by the next byte of ids before it is grouped.
+    /// More than this does not fit, and is dealt out by the next bits of ids before it is grouped.
     pub bytes_max: usize,
-    pub groups: &'j mut Groups,
-    /// For lines that were spilled.
-    pub room: &'j mut Vec<u8>,
+    pub place: &'j mut Workplace,
     pub rows: R,
     pub sink: S,
     pub counts: EpochCounts,
@@ -52,17 +50,29 @@ pub(super) struct PartitionJoin<'j, R, S> {
     pub row: u32,
 }
 
-/// Ids are told apart by what follows their first bytes.
-const DEPTH_MAX: u32 = 6;
+/// What a worker needs for one partition and has for the next.
+#[derive(Default)]
+pub(super) struct Workplace {
+    groups: Groups,
+    /// For lines that were spilled.
+    room: Vec<u8>,
+    /// Empty ones, for what is dealt out: pages that were there once are there again.
+    blocks: Vec<Vec<u8>>,
+}
+
+/// Ids are told apart by what follows their first bits.
+const SHARED_MAX: u32 = 48;
 /// A partition of more bytes is dealt out once, though it fits: groups and lines that lie further apart than the caches
 /// reach cost more than the copy.
 const NEAR_BYTES: usize = 6 << 20;
+/// What each way of it has at most, about: few ways are written to at once, and what lies in one is near.
+const WAY_BYTES: usize = 2 << 20;
 /// Groups that are brought near at once.
 const TOUCHED: usize = 32;
 
 impl<R: KnownRows, S: Sink> PartitionJoin<'_, R, S> {
     pub fn run(mut self, parts: Vec<Part>) -> io::Result<(S, EpochCounts)> {
-        self.join(parts, 1)?;
+        self.join(parts, Ways::PARTITIONS.shared_behind())?;
         while let Some(row) = self.peek()? {
             self.only_known(&row)?;
         }
@@ -75,35 +85,47 @@ impl<R: KnownRows, S: Sink> PartitionJoin<'_, R, S> {
         Ok(self.rows.peek()?.map(|row| row.believed(now_s, ahead_s)))
     }
 
-    /// Lines whose ids share `depth` bytes.
-    fn join(&mut self, parts: Vec<Part>, depth: u32) -> io::Result<()> {
+    /// Lines whose ids share some bits.
+    fn join(&mut self, parts: Vec<Part>, shared: u32) -> io::Result<()> {
         let bytes = parts.iter().map(Part::bytes).sum::<usize>();
-        let is_far = depth == 1 && bytes > NEAR_BYTES;
-        if (is_far || bytes > self.bytes_max) && depth <= DEPTH_MAX {
-            let mut buckets = Buckets::new(depth, self.bytes_max, true, self.spill);
-            // A piece may be larger than what fits.
-            let mut piece = Vec::new();
-            for part in parts {
-                buckets.push_all(self.spill.part(&part, &mut piece)?)?;
-            }
-            drop(piece);
-            return buckets.into_parts().into_iter().try_for_each(|parts| self.join(parts, depth + 1));
+        let is_far = shared == Ways::PARTITIONS.shared_behind() && bytes > NEAR_BYTES;
+        if (is_far || bytes > self.bytes_max) && shared <= SHARED_MAX {
+            let ways = Ways { shared, bits: bits_for(bytes, WAY_BYTES.min(self.bytes_max / 2)) };
+            let dealt = self.deal_out(parts, ways)?;
+            return dealt.into_iter().try_for_each(|parts| self.join(parts, ways.shared_behind()));
         }
-        let mut room = mem::take(self.room);
-        let joined = self.join_near(&self.spill.parts(&parts, &mut room)?, depth, bytes);
-        *self.room = room;
+        let mut room = mem::take(&mut self.place.room);
+        let joined = self.join_near(&self.spill.parts(&parts, &mut room)?, shared, bytes);
+        self.place.room = room;
+        // Those that were made here come back.
+        let are_dealt = shared > Ways::PARTITIONS.shared_behind();
+        self.place.blocks.extend(parts.into_iter().filter(|_| are_dealt).filter_map(Part::into_block));
         joined
     }
 
+    /// Lines by the next bits of their ids.
+    fn deal_out(&mut self, parts: Vec<Part>, ways: Ways) -> io::Result<Vec<Vec<Part>>> {
+        let blocks = mem::take(&mut self.place.blocks);
+        let mut buckets = Buckets::new(ways, self.bytes_max, true, self.spill).with_blocks(blocks);
+        for part in parts {
+            // A piece may be larger than what fits.
+            buckets.push_all(self.spill.part(&part, &mut self.place.room)?)?;
+        }
+        let (parts, free) = buckets.into_parts();
+        self.place.blocks = free;
+        Ok(parts)
+    }
+
     /// Lines that lie in memory.
-    fn join_near(&mut self, parts: &[&[u8]], depth: u32, bytes: usize) -> io::Result<()> {
-        self.groups.clear(depth, bytes);
-        parts.iter().for_each(|part| self.groups.add_all(part));
-        let in_order = self.groups.in_order();
+    fn join_near(&mut self, parts: &[&[u8]], shared: u32, bytes: usize) -> io::Result<()> {
+        let groups = &mut self.place.groups;
+        groups.clear(shared, bytes);
+        parts.iter().for_each(|part| groups.add_all(part));
+        let in_order = groups.in_order();
         for some in in_order.chunks(TOUCHED) {
-            self.groups.touch(some, parts);
+            self.place.groups.touch(some, parts);
             for number in some {
-                let came = self.groups.grouped(*number, parts);
+                let came = self.place.groups.grouped(*number, parts);
                 while let Some(row) = self.peek()?.filter(|row| row.id < came.id()) {
                     self.only_known(&row)?;
                 }
@@ -165,4 +187,9 @@ impl<R: KnownRows, S: Sink> PartitionJoin<'_, R, S> {
         self.rows.advance();
         Ok(())
     }
+}
+
+/// How many bits so many bytes are dealt out by, for so many in each way.
+fn bits_for(bytes: usize, way_bytes: usize) -> u32 {
+    bytes.div_ceil(way_bytes).next_power_of_two().ilog2().clamp(1, 8)
 }

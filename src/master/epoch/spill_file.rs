@@ -120,6 +120,17 @@ impl Part {
         }
     }
 
+    /// Its memory, if it has some, with nothing in it.
+    pub fn into_block(self) -> Option<Vec<u8>> {
+        match self {
+            Part::Memory(mut bytes) => {
+                bytes.clear();
+                Some(bytes)
+            }
+            Part::Spilled(_) => None,
+        }
+    }
+
     fn spilled_bytes(&self) -> usize {
         match self {
             Part::Memory(_) => 0,

@@ -1,6 +1,6 @@
 //! An epoch in text, for whoever wants to look at it with sort and join: the same steps, with URLs beside the rows.
 
-use super::buckets::Buckets;
+use super::buckets::{Buckets, Ways};
 use super::domain::{DomainsPool, LentDomains};
 use super::groups::Grouped;
 use super::id_key::IdKey;
@@ -75,7 +75,7 @@ impl<'s> TextLog<'s> {
         memory_bytes: usize,
         spill: &'s SpillFile,
     ) -> io::Result<TextLog<'s>> {
-        let mut buckets = Buckets::new(0, memory_bytes, false, spill);
+        let mut buckets = Buckets::new(Ways::PARTITIONS, memory_bytes, false, spill);
         let mut read =
             TextReader { key, canon, scratch: String::new(), stamps: StampReader::default(), line: 0 };
         let mut buffer = vec![0; READ_BYTES];
@@ -103,7 +103,7 @@ impl<'s> TextLog<'s> {
         if filled > 0 {
             read.row(&buffer[..filled], &mut buckets)?;
         }
-        Ok(TextLog { parts: buckets.into_parts().into_iter().map(Mutex::new).collect(), spill })
+        Ok(TextLog { parts: buckets.into_parts().0.into_iter().map(Mutex::new).collect(), spill })
     }
 }
 
