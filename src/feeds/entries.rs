@@ -235,7 +235,8 @@ impl Entries {
                     *first = 0;
                 }
             }
-            let title = if known { String::new() } else { of_source.normal(cut(&entry.title, TITLE_BYTES_MAX)) };
+            let title =
+                if known { String::new() } else { of_source.normal(cut(&entry.title, TITLE_BYTES_MAX)) };
             titles.prints.push(match title.is_empty() {
                 true => 0,
                 false => desk.prints.of_title(source, week, &title),
@@ -318,8 +319,7 @@ pub fn is_home_page(url: &str) -> bool {
 }
 
 /// Paths that servers have for their front page.
-const FRONT_PAGES: [&str; 6] =
-    ["index.html", "index.htm", "index.php", "home", "home.html", "default.aspx"];
+const FRONT_PAGES: [&str; 6] = ["index.html", "index.htm", "index.php", "home", "home.html", "default.aspx"];
 
 /// What is kept of the print of a URL to know it in the next listing. With 16 bits, one listing of a hundred entries in 160
 /// would share one with the listing before by chance, and a gap go unseen.

@@ -1,5 +1,6 @@
 use super::master_latency::Latency;
 use super::master_log::LogMaker;
+use super::master_turns::Turns;
 use super::record::RecordArgs;
 use super::stage::{PeerRun, Stage, is_installed};
 use crate::commands::shared::{Failure, say};
@@ -19,7 +20,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// and filtered. Every URL that is sent is compared with those of the peers.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  nephila bench master --lines 1000000\n  nephila bench master --peers --record bench/runs/my-machine-master.json\n  nephila bench master --latency 100\n\nThe figure to look at is CPU seconds per million lines, of a process of its own for each. The peers are GNU\nsort and join with an awk, and with --peers Polars and DuckDB too, which are installed into an environment of\nPython in the bench's directory. Ten million lines take 930 MB a file, and 6 GB in all.\n\nWith --latency a master and a node run as processes, and a file goes into the spool when the one before is durable\nin the node's index. Each holds two URLs for five lines, nine of ten of them known to the node."
+    after_help = "Examples:\n  nephila bench master --lines 1000000\n  nephila bench master --peers --record bench/runs/my-machine-master.json\n  nephila bench master --latency 100\n  nephila bench master --lines 100000000 --memory 1GB --beside 10000000\n\nThe figure to look at is CPU seconds per million lines, of a process of its own for each. The peers are GNU\nsort and join with an awk, and with --peers Polars and DuckDB too, which are installed into an environment of\nPython in the bench's directory. Ten million lines take 930 MB a file, and 6 GB in all.\n\nWith --latency a master and a node run as processes, and a file goes into the spool when the one before is durable\nin the node's index. Each holds two URLs for five lines, nine of ten of them known to the node."
 )]
 pub(super) struct MasterBenchArgs {
     /// Lines of a file [default: 10000000, and 100000 with --latency]
@@ -34,6 +35,9 @@ pub(super) struct MasterBenchArgs {
     /// Instead: put files into the spool of a master, and see when a node has them on disk
     #[arg(long, value_name = "FILES", conflicts_with = "peers", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     latency: Option<u32>,
+    /// Instead: what a line costs in little memory, over what one of so many lines costs in much, by turns
+    #[arg(long, value_name = "LINES", conflicts_with_all = ["peers", "latency", "files"], value_parser = clap::value_parser!(u64).range(1..))]
+    beside: Option<u64>,
     /// Measure Polars and DuckDB, too
     #[arg(long)]
     peers: bool,
@@ -71,7 +75,7 @@ struct Cost {
 }
 
 /// Enough for all lines of a large file.
-const MUCH_MEMORY: &str = "16GiB";
+pub(super) const MUCH_MEMORY: &str = "16GiB";
 const GNU: &str = include_str!("master_peers/gnu.sh");
 const POLARS: &str = include_str!("master_peers/epoch_polars.py");
 const DUCKDB: &str = include_str!("master_peers/epoch_duckdb.py");
@@ -87,7 +91,14 @@ impl MasterBenchArgs {
             drop(stage);
             return self.record.tell(&report, |report| report.text());
         }
-        let report = Bench { args: &self, lines: self.lines.unwrap_or(10_000_000), stage: &stage }.run()?;
+        let lines = self.lines.unwrap_or(10_000_000);
+        if let Some(beside) = self.beside {
+            let report = Turns { stage: &stage, lines, beside, memory: self.memory }.run()?;
+            drop(stage);
+            return self.record.tell(&report, |report| report.text());
+        }
+        let files = Files { dir: &stage.dir, lines };
+        let report = Bench { args: &self, files, stage: &stage }.run()?;
         drop(stage);
         let differs = |cost: &&Cost| cost.digest.is_some() && cost.digest != report.ours[1].digest;
         if let Some(other) = report.peers.iter().find(differs) {
@@ -97,20 +108,59 @@ impl MasterBenchArgs {
     }
 }
 
+/// Reflogs that were made, and epochs of them by us.
+#[derive(Clone, Copy)]
+pub(super) struct Files<'a> {
+    pub dir: &'a Path,
+    pub lines: u64,
+}
+
+impl Files<'_> {
+    pub fn make(&self, files: u32) -> Result<(), Failure> {
+        fs::create_dir_all(self.dir)?;
+        let maker = LogMaker { lines: self.lines, seed: 1 };
+        for file in 0..files {
+            let mut out = BufWriter::with_capacity(1 << 18, File::create(self.file(file))?);
+            maker.write(file, &mut out)?;
+            out.flush()?;
+        }
+        Ok(())
+    }
+
+    fn file(&self, number: u32) -> PathBuf {
+        self.dir.join(format!("{number}.reflog"))
+    }
+
+    /// Where an epoch of a file is put.
+    pub fn out(&self, file: u32) -> PathBuf {
+        self.dir.join(format!("ours-{file}"))
+    }
+
+    /// Steps (1) to (4) of one file, after those of the file before.
+    pub fn epoch(&self, file: u32, memory: &str) -> Result<Command, Failure> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["master", "once", "--json", "--memory", memory, "--now", &now(file)]);
+        command.arg("--out").arg(self.out(file)).arg(self.file(file));
+        if file > 0 {
+            command.arg("--current").arg(self.out(file - 1).join("current_log"));
+        }
+        Ok(command)
+    }
+}
+
+fn now(file: u32) -> String {
+    String::from_utf8_lossy(&Stamp::from_s(LogMaker::now_s(file)).digits()).into_owned()
+}
+
 struct Bench<'a> {
     args: &'a MasterBenchArgs,
-    lines: u64,
+    files: Files<'a>,
     stage: &'a Stage,
 }
 
 impl Bench<'_> {
     fn run(&self) -> Result<MasterBenchReport, Failure> {
-        let maker = LogMaker { lines: self.lines, seed: 1 };
-        for file in 0..self.args.files {
-            let mut out = BufWriter::with_capacity(1 << 18, File::create(self.file(file))?);
-            maker.write(file, &mut out)?;
-            out.flush()?;
-        }
+        self.files.make(self.args.files)?;
         let little = self.args.memory.to_string();
         let plain = self.ours("own form", MUCH_MEMORY, false)?;
         let text = self.ours("as text", MUCH_MEMORY, true)?;
@@ -118,8 +168,8 @@ impl Bench<'_> {
         let ((plain, told), (text, _), (small, _)) = (plain, text, small);
         let durable = self.durable()?;
         let mut report = MasterBenchReport {
-            lines: self.lines,
-            file_bytes: fs::metadata(self.file(self.args.files - 1))?.len(),
+            lines: self.files.lines,
+            file_bytes: fs::metadata(self.files.file(self.args.files - 1))?.len(),
             sent: told["sent"].as_u64().unwrap_or(0),
             kept: told["kept"].as_u64().unwrap_or(0),
             ours: vec![plain, text, small, durable],
@@ -148,27 +198,14 @@ impl Bench<'_> {
         Ok(report)
     }
 
-    fn file(&self, number: u32) -> PathBuf {
-        self.stage.dir.join(format!("{number}.reflog"))
-    }
-
-    fn now(file: u32) -> String {
-        String::from_utf8_lossy(&Stamp::from_s(LogMaker::now_s(file)).digits()).into_owned()
-    }
-
     /// Epochs of all files by us, each in a process; what the last one cost and said.
     fn ours(&self, name: &str, memory: &str, text: bool) -> Result<(Cost, serde_json::Value), Failure> {
-        let out = |file: u32| self.stage.dir.join(format!("ours-{file}"));
+        let out = |file: u32| self.files.out(file);
         let mut last = None;
         for file in 0..self.args.files {
-            let mut command = Command::new(std::env::current_exe()?);
-            command.args(["master", "once", "--json", "--memory", memory, "--now", &Bench::now(file)]);
-            command.arg("--out").arg(out(file)).arg(self.file(file));
+            let mut command = self.files.epoch(file, memory)?;
             if text {
                 command.arg("--text");
-            }
-            if file > 0 {
-                command.arg("--current").arg(out(file - 1).join("current_log"));
             }
             last = Some(self.stage.peer(command)?);
         }
@@ -187,13 +224,13 @@ impl Bench<'_> {
         for file in 0..self.args.files {
             let mut command = Command::new(std::env::current_exe()?);
             command.args(["master", "once", "--json", "--servers", "16", "--memory", MUCH_MEMORY]);
-            command.args(["--now", &Bench::now(file)]).arg("--data").arg(&data).arg(self.file(file));
+            command.args(["--now", &now(file)]).arg("--data").arg(&data).arg(self.files.file(file));
             last = Some(self.stage.peer(command)?);
         }
         let run = last.ok_or_else(|| Failure::Usage("--files: at least one".into()))?;
         let told: serde_json::Value =
             serde_json::from_str(&run.text).map_err(|_| run.unread("master once"))?;
-        if told["lines"].as_u64() != Some(self.lines) {
+        if told["lines"].as_u64() != Some(self.files.lines) {
             return Err(run.unread("master once"));
         }
         let cost = self.cost("durable, 16 nodes", &run, None, &data, false)?;
@@ -212,7 +249,7 @@ impl Bench<'_> {
         for file in 0..self.args.files {
             fs::create_dir_all(out(file))?;
             let mut command = Command::new(program);
-            command.arg(&path).arg(self.file(file)).arg(&current).arg(Bench::now(file)).arg(out(file));
+            command.arg(&path).arg(self.files.file(file)).arg(&current).arg(now(file)).arg(out(file));
             last = Some(self.stage.peer(command)?);
             current = out(file).join("current_log");
             if !current.exists() {
@@ -237,10 +274,10 @@ impl Bench<'_> {
         out: &Path,
         is_text: bool,
     ) -> Result<Cost, Failure> {
-        let file_bytes = fs::metadata(self.file(self.args.files - 1))?.len();
+        let file_bytes = fs::metadata(self.files.file(self.args.files - 1))?.len();
         Ok(Cost {
             name: name.to_string(),
-            cpu_s_per_million: run.cpu_us / self.lines as f64,
+            cpu_s_per_million: run.cpu_us / self.files.lines as f64,
             mb_per_cpu_s: file_bytes as f64 / run.cpu_us,
             seconds: run.seconds,
             peak_bytes,

@@ -31,6 +31,7 @@ mod long;
 mod master;
 mod master_latency;
 mod master_log;
+mod master_turns;
 mod nginx;
 mod parse;
 mod parts;

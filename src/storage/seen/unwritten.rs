@@ -169,7 +169,11 @@ mod tests {
                 assert!(unwritten.entries[begin..end].is_sorted(), "batch {batch}");
                 begin = end;
             }
-            assert!(unwritten.len() - begin <= UNSORTED_MAX && unwritten.ends.len() <= 8, "{:?}", unwritten.ends);
+            assert!(
+                unwritten.len() - begin <= UNSORTED_MAX && unwritten.ends.len() <= 8,
+                "{:?}",
+                unwritten.ends
+            );
             for entry in all.iter().step_by(501) {
                 assert_eq!(unwritten.find(entry.fingerprint), Some(entry.doc_id));
                 assert_eq!(unwritten.find(entry.fingerprint ^ 1), None);
