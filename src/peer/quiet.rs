@@ -124,8 +124,13 @@ impl Quiet {
         true
     }
 
+    /// Messages that a member had received when it was asked in the last round that ended.
+    pub fn received(&self, node: u16) -> Option<u64> {
+        self.members.get(&node)?.before.map(|counters| counters.received)
+    }
+
     /// Whether all was done at the end of the last round but one. It stays so until a member is told something from outside,
-    /// which a later round sees.
+    /// which a later round sees; that member sees it at once by what it has [`received`](Quiet::received).
     pub fn is_quiet(&self) -> bool {
         self.quiet
     }

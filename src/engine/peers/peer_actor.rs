@@ -22,6 +22,8 @@ pub struct PeerActor {
     report_at: Now,
     /// The epoch of the table that was told last, and the number under which all was safe.
     reported: (u64, u64),
+    /// All was done when that was told.
+    was_quiet: bool,
     is_ending: bool,
 }
 
@@ -48,6 +50,7 @@ impl PeerActor {
             report,
             report_at: Now::ZERO,
             reported: (0, 0),
+            was_quiet: false,
             is_ending: false,
         };
         for address in join {
@@ -100,8 +103,12 @@ impl Actor for PeerActor {
         self.wires.flush();
         self.keep_places(now);
         let epoch = self.desk.table().map_or(0, |table| table.epoch());
-        if now >= self.report_at || (epoch, safe) != self.reported {
+        let is_quiet = self.desk.is_quiet();
+        // That all was done is over: nobody may read it for half a second more.
+        let is_news = (epoch, safe) != self.reported || (self.was_quiet && !is_quiet);
+        if now >= self.report_at || is_news {
             (self.report_at, self.reported) = (now.plus_us(REPORT_US), (epoch, safe));
+            self.was_quiet = is_quiet;
             self.report.set(self.desk.view(&self.wires), self.desk.share.current().cloned());
         }
         if self.is_ending {

@@ -369,6 +369,11 @@ impl PeerDesk {
         }
     }
 
+    /// Whether all was done everywhere a moment ago.
+    pub fn is_quiet(&self) -> bool {
+        self.rounds.is_quiet()
+    }
+
     fn standing(&self) -> NodeStanding {
         let right_until = self.council.right_until();
         let left_ms = right_until.since_us(self.now) / 1_000;

@@ -24,6 +24,8 @@ pub(super) struct Rounds {
     asked: (u64, Now),
     /// When the last round that ended began: what was told in it is no older. A node that stood still finds answers of long ago.
     true_at: Now,
+    /// URLs that have come to this node.
+    received: u64,
     now: Now,
 }
 
@@ -65,6 +67,7 @@ impl Rounds {
             ask_at: Now::ZERO,
             asked: (0, Now::ZERO),
             true_at: Now::ZERO,
+            received: 0,
             now: Now::ZERO,
         }
     }
@@ -78,9 +81,11 @@ impl Rounds {
         self.told.retain(|node, _| members.iter().any(|member| member.node == *node));
     }
 
-    /// Whether all was done everywhere a moment ago. While a node does not answer, nobody knows.
+    /// Whether all was done everywhere a moment ago, and nothing has come here since. While a node does not answer, nobody knows.
     pub fn is_quiet(&self) -> bool {
-        self.quiet.is_quiet() && self.now.since_us(self.true_at) < STALE * self.round_us()
+        // Who is no member tells what it has, too: a node that was taken over and comes back with its disk.
+        let nothing_came = self.quiet.received(self.node).is_none_or(|received| received == self.received);
+        self.quiet.is_quiet() && nothing_came && self.now.since_us(self.true_at) < STALE * self.round_us()
     }
 
     fn round_us(&self) -> u64 {
@@ -130,6 +135,7 @@ impl Rounds {
         wires: &mut dyn Sends,
     ) {
         self.now = now;
+        self.received = post.received();
         if now >= self.ask_at {
             self.ask_at = now.plus_us(self.round_us());
             let round = self.quiet.round();

@@ -1,6 +1,8 @@
 use super::ClusterWorld;
 use super::tables::LostDisk;
+use super::typing::TOLD_US;
 use crate::base::Now;
+use crate::doc_index::IndexStats;
 use crate::engine::{ClusterView, stores_of_others};
 use crate::farm::host_name;
 use crate::proto::record::ResultCode;
@@ -19,12 +21,14 @@ const REST_S_MAX: u64 = 1_800;
 impl ClusterWorld {
     /// Whether every node says that all is done; and whether it is.
     pub(super) fn is_over(&mut self, now: Now) -> bool {
-        let is_all_typed = self.typing.is_told(now);
-        let (mut ready, mut left) = (0, None);
+        let is_all_typed = self.typing.is_told(now) && !self.may_hear_of_outsiders(now);
+        // A node that has something to do, and what; nothing is known of one that was killed.
+        let mut left: Option<(usize, Option<IndexStats>)> = None;
+        let mut ready = 0;
         for (number, node) in self.nodes.iter().enumerate() {
             let Some(node) = node else {
                 if self.died_busy[number] && !self.is_taken_over(number) {
-                    left = Some(format!("node {number} was killed and had something to do"));
+                    left = Some((number, None));
                 }
                 continue;
             };
@@ -32,12 +36,12 @@ impl ClusterWorld {
             // One that stands still says what it said, and nobody hears it.
             ready += usize::from(node.report.get().ready && self.stalled[number] <= now);
             if stats.pending + stats.handed_out > 0 {
-                left = Some(format!("node {number} has {stats:?}"));
+                left = Some((number, Some(stats)));
             }
         }
         if let Some(left) = left.as_ref().filter(|_| ready > 0 && is_all_typed) {
             let says_so = self.nodes.iter().flatten().map(|node| node.report.get()).find(|view| view.ready);
-            panic!("{ready} nodes say that all is done at {now:?}: {left}: {says_so:?}");
+            panic!("{ready} nodes say that all is done at {now:?}: {left:?}: {says_so:?}");
         }
         let is_ready = ready > 0 && is_all_typed;
         if is_ready && !self.is_ready {
@@ -61,6 +65,23 @@ impl ClusterWorld {
             return false;
         }
         self.is_calm && is_all_typed && self.lose_at.is_none() && self.drain_at.is_none() && ready == count
+    }
+
+    /// A node that was taken over and is back with its disk tells its URLs, before and after it is a member again: to the others
+    /// that is as if they were typed.
+    pub(super) fn look_for_outsiders(&mut self, now: Now) {
+        let Some(latest) = self.tables.latest() else { return };
+        let is_member = |number: u16| latest.members().any(|node| node.number == number);
+        let is_outsider = |node: &ClusterNode| {
+            !is_member(node.report.get().node) && node.core.index.actor.provider().index().stats().known > 0
+        };
+        if self.nodes.iter().flatten().any(is_outsider) {
+            self.outsider_at = Some(now);
+        }
+    }
+
+    fn may_hear_of_outsiders(&self, now: Now) -> bool {
+        self.outsider_at.is_some_and(|at| now.since_us(at) <= TOLD_US)
     }
 
     /// A node says that all is done: what any node knows was told to its owner.

@@ -12,7 +12,7 @@ pub struct Typing {
 }
 
 /// What was typed is known to every node that says something of all of them within this: two rounds, and the next.
-const TOLD_US: u64 = 10_000_000;
+pub const TOLD_US: u64 = 10_000_000;
 
 impl Typing {
     /// The next one is the last of them.
