@@ -11,8 +11,9 @@ use crate::farm::host_name;
 use crate::feeds::{FeedsView, Known, StoriesView, StoryId, StoryState};
 use crate::proto::crawl_log::CRAWL_LOG;
 use crate::proto::url::CrawlUrl;
+use crate::rings::Doorbell;
 use crate::sim::report::SimReport;
-use crate::sim::turning::DataFolder;
+use crate::sim::turning::{DataFolder, is_due};
 use crate::store_server::DataDir;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
@@ -54,6 +55,8 @@ struct Life {
     net: Rc<RefCell<SimNet>>,
     wall: Wall,
     keeper_at: Now,
+    /// Actors that have more to do at once, a bit for each.
+    busy: u32,
     end: Now,
 }
 
@@ -81,6 +84,40 @@ fn run_plan(plan: FeedsPlan) -> SimReport {
     world.run();
     world.judge_the_end();
     world.report
+}
+
+impl Life {
+    /// What wakes the thread of an actor.
+    fn bell(&self, actor: usize) -> Option<&Doorbell> {
+        match actor {
+            0 => Some(&self.node.scheduler.bell.door),
+            1 => Some(&self.node.index.bell.door),
+            _ => None,
+        }
+    }
+}
+
+/// Whether an actor has something to do: its thread would sleep otherwise.
+fn has_work(life: &Life, actor: usize, now: Now) -> bool {
+    let net = life.net.borrow();
+    let is_more = life.busy >> actor & 1 == 1;
+    let is_woken = life.bell(actor).is_some_and(|bell| !bell.is_asleep());
+    let has_polls = || polls_at(life).is_some_and(|at| at <= now);
+    is_more
+        || is_woken
+        || match actor {
+            0 => is_due(&life.node.scheduler.actor, None, &net, now) || has_polls(),
+            1 => is_due(&life.node.index.actor, None, &net, now) || has_polls(),
+            2 => is_due(&life.node.log_writer.actor, None, &net, now),
+            3 => now >= life.keeper_at,
+            n => is_due(&life.shards[n - 4], Some(n - 4), &net, now),
+        }
+}
+
+/// What is due is asked for when the second begins.
+fn polls_at(life: &Life) -> Option<Now> {
+    let due_s = life.node.index.actor.provider().index().stats().next_due_s?;
+    Some(Now::ZERO.plus_ms((u64::from(due_s) * 1_000).saturating_sub(life.wall.unix_ms_at_zero)))
 }
 
 impl FeedsWorld {
@@ -176,7 +213,7 @@ impl FeedsWorld {
         self.judge_the_beginning();
         let end_us = self.calm_us() + u64::from(REST_DAYS * DAY_S) * 1_000_000;
         let end = Now::ZERO.plus_us(end_us.saturating_sub(self.now_us));
-        Life { node, shards, net, wall, keeper_at: Now::ZERO, end }
+        Life { node, shards, net, wall, keeper_at: Now::ZERO, busy: u32::MAX, end }
     }
 
     /// Tells the judge what is on disk of the last answers.
@@ -215,6 +252,9 @@ impl FeedsWorld {
             let actors = life.shards.len() as u64 + 4;
             let first = self.rng.below(actors);
             for actor in (0..actors).map(|n| ((n + first) % actors) as usize) {
+                if !has_work(life, actor, now) {
+                    continue;
+                }
                 busy |= self.turn(life, actor, now);
                 if let Kill::Within(turns) = &mut self.kill {
                     match turns {
@@ -251,6 +291,11 @@ impl FeedsWorld {
             }
             n => life.shards[n - 4].turn(now),
         };
+        life.busy &= !(1 << actor);
+        life.busy |= u32::from(turned == Turned::Busy) << actor;
+        if let Some(bell) = life.bell(actor).filter(|_| turned != Turned::Busy) {
+            bell.falling_asleep();
+        }
         match (actor, turned) {
             (_, Turned::Stuck) => panic!("the disk does not fail"),
             (_, Turned::Finished) => {
@@ -285,16 +330,15 @@ impl FeedsWorld {
             Kill::At(at_us) => Some(Now::ZERO.plus_us(at_us.saturating_sub(begin_us))),
             _ => None,
         };
-        // What is due is asked for when the second begins.
-        let polls = life.node.index.actor.provider().index().stats().next_due_s;
-        let polls = polls.and_then(|due_s| (u64::from(due_s) * 1_000).checked_sub(life.wall.unix_ms_at_zero));
-        let polls = polls.map(|ms| Now::ZERO.plus_ms(ms)).filter(|at| *at > now);
+        let polls = polls_at(life).filter(|at| *at > now);
         let next = due
             .chain(life.net.borrow().next_at())
             .chain(commit)
             .chain(kill)
             .chain(polls)
             .chain(life.node.log_writer.actor.next_due())
+            .chain(life.node.scheduler.actor.next_due())
+            .chain(life.node.index.actor.next_due())
             .min();
         // A timer may fall due within the present instant; the next look is a tick later.
         next.unwrap_or(life.end).min(life.end).max(now.plus_us(TICK_US))
