@@ -1,9 +1,10 @@
 use super::languages::{OTHER, STEMMED, place};
+use super::stems::StemmedWords;
 use super::words::Words;
 use tantivy::schema::{
     FAST, Field, INDEXED, IndexRecordOption, STORED, STRING, Schema, TextFieldIndexing, TextOptions,
 };
-use tantivy::tokenizer::{Stemmer, TextAnalyzer, TokenizerManager};
+use tantivy::tokenizer::{TextAnalyzer, TokenizerManager};
 
 /// Whatever changes what an index holds for the same stories changes this number.
 pub(super) const VERSION: u32 = 1;
@@ -68,7 +69,7 @@ pub(super) fn codes() -> impl Iterator<Item = &'static str> {
 /// What makes words of a text in a language, or of a query.
 pub(super) fn analyzer(code: &str, words: Words) -> TextAnalyzer {
     match STEMMED.get(place(code)) {
-        Some((.., language)) => TextAnalyzer::builder(words).filter(Stemmer::new(*language)).build(),
+        Some((.., language)) => TextAnalyzer::from(StemmedWords::new(words, *language)),
         None => TextAnalyzer::from(words),
     }
 }

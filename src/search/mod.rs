@@ -11,6 +11,7 @@
 //! | `source`      | where stories come from                                                        |
 //! | `languages`   | languages whose words have stems, and the names of all                         |
 //! | `words`       | a text as words, and as pairs of characters where a script has no spaces       |
+//! | `stems`       | words by their stems in a language                                             |
 //! | `fields`      | the fields of a story: one for each language, twice                            |
 //! | `query`       | what was asked, bounded                                                        |
 //! | `clauses`     | what was asked, as the library underneath takes it                             |
@@ -33,6 +34,7 @@ mod languages;
 mod library;
 mod query;
 mod source;
+mod stems;
 mod story_index;
 #[cfg(test)]
 mod tests;

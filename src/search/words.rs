@@ -42,8 +42,11 @@ impl Tokenizer for Words {
 
 /// Scripts that are written without spaces, or whose words are best found by pairs: Thai to Tibetan, Myanmar, Khmer, Kana,
 /// Han, Hangul.
+#[inline]
 pub(super) fn is_unspaced(c: char) -> bool {
-    matches!(c,
+    // Nearly all that is met is before the first of them.
+    c >= '\u{0e01}'
+        && matches!(c,
         '\u{0e01}'..='\u{0e3a}' | '\u{0e40}'..='\u{0e4e}' | '\u{0e81}'..='\u{0ece}' | '\u{0edc}'..='\u{0edf}'
         | '\u{1000}'..='\u{103f}' | '\u{1050}'..='\u{108f}' | '\u{1100}'..='\u{11ff}' | '\u{1780}'..='\u{17d3}'
         | '\u{3005}'..='\u{3007}' | '\u{3041}'..='\u{3096}' | '\u{309d}'..='\u{309f}' | '\u{30a1}'..='\u{30fa}'
@@ -54,6 +57,17 @@ pub(super) fn is_unspaced(c: char) -> bool {
 
 fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() && !is_unspaced(c)
+}
+
+/// How long the word is that a text begins with.
+fn length_of_word(text: &str) -> usize {
+    let plain = text.bytes().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(text.len());
+    match text.as_bytes().get(plain) {
+        Some(byte) if !byte.is_ascii() => {
+            text[plain..].find(|c| !is_of_word(c)).map_or(text.len(), |length| plain + length)
+        }
+        _ => plain,
+    }
 }
 
 impl WordStream<'_> {
@@ -91,7 +105,7 @@ impl TokenStream for WordStream<'_> {
                 self.at = next;
                 continue;
             }
-            let length = self.text[from..].find(|c| !is_of_word(c)).unwrap_or(self.text.len() - from);
+            let length = length_of_word(&self.text[from..]);
             self.at = from + length;
             if length > WORD_BYTES_MAX {
                 self.token.position = self.token.position.wrapping_add(1);

@@ -1,0 +1,165 @@
+use super::words::{WordStream, Words};
+use rapidhash::fast::RapidHashMap;
+use tantivy::tokenizer::{Language, Stemmer, Token, TokenFilter, TokenStream, Tokenizer};
+
+/// Words of a text by their stems in a language. A text says most of its words again and again: what was found last is kept.
+pub(super) struct StemmedWords {
+    words: Words,
+    stems: Stems,
+}
+
+impl StemmedWords {
+    pub fn new(words: Words, language: Language) -> StemmedWords {
+        StemmedWords { words, stems: Stems::new(language) }
+    }
+}
+
+/// What was found is not worth a copy: every segment that is written clones its tokenizers.
+impl Clone for StemmedWords {
+    fn clone(&self) -> StemmedWords {
+        StemmedWords::new(self.words.clone(), self.stems.language)
+    }
+}
+
+impl Tokenizer for StemmedWords {
+    type TokenStream<'a> = StemStream<'a>;
+
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> StemStream<'a> {
+        StemStream { words: self.words.token_stream(text), stems: &mut self.stems }
+    }
+}
+
+pub(super) struct StemStream<'a> {
+    words: WordStream<'a>,
+    stems: &'a mut Stems,
+}
+
+impl TokenStream for StemStream<'_> {
+    fn advance(&mut self) -> bool {
+        let is_word = self.words.advance();
+        if is_word {
+            self.stems.stem(&mut self.words.token_mut().text);
+        }
+        is_word
+    }
+
+    fn token(&self) -> &Token {
+        self.words.token()
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        self.words.token_mut()
+    }
+}
+
+/// Stems of words by a stemmer, each found once as long as there are not too many.
+struct Stems {
+    language: Language,
+    stemmer: <Stemmer as TokenFilter>::Tokenizer<OneWord>,
+    found: RapidHashMap<Box<str>, Box<str>>,
+}
+
+/// More are forgotten all at once: they take three megabytes in each language.
+const FOUND_MAX: usize = 32_768;
+
+impl Stems {
+    fn new(language: Language) -> Stems {
+        let stemmer = Stemmer::new(language).transform(OneWord::default());
+        Stems { language, stemmer, found: RapidHashMap::default() }
+    }
+
+    fn stem(&mut self, word: &mut String) {
+        if let Some(stem) = self.found.get(word.as_str()) {
+            word.clear();
+            word.push_str(stem);
+            return;
+        }
+        let mut stream = self.stemmer.token_stream(word);
+        stream.advance();
+        let stem = stream.token().text.clone();
+        drop(stream);
+        if self.found.len() >= FOUND_MAX {
+            self.found.clear();
+        }
+        self.found.insert(std::mem::replace(word, stem.clone()).into(), stem.into());
+    }
+}
+
+/// Takes a text for one word: so a stemmer is asked for the stem of a word.
+#[derive(Clone, Default)]
+struct OneWord(Token);
+
+struct OneWordStream<'a> {
+    token: &'a mut Token,
+    is_read: bool,
+}
+
+impl Tokenizer for OneWord {
+    type TokenStream<'a> = OneWordStream<'a>;
+
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> OneWordStream<'a> {
+        self.0.reset();
+        self.0.text.push_str(text);
+        OneWordStream { token: &mut self.0, is_read: false }
+    }
+}
+
+impl TokenStream for OneWordStream<'_> {
+    fn advance(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_read, true)
+    }
+
+    fn token(&self) -> &Token {
+        self.token
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        self.token
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Rng;
+    use crate::search::languages::STEMMED;
+
+    fn words_of(mut tokenizer: impl Tokenizer, text: &str) -> Vec<Token> {
+        let mut stream = tokenizer.token_stream(text);
+        let mut all = Vec::new();
+        while stream.advance() {
+            all.push(stream.token().clone());
+        }
+        all
+    }
+
+    #[test]
+    fn stems_are_those_of_the_stemmer_in_every_language() {
+        let text = "The crawlers' connections were connected, connecting fruitlessly; Häuser, läuft, \
+                    nationalité, поисковая, хорошими, naciones: connections again, 東京";
+        for (short, _, language) in STEMMED {
+            let plain = Stemmer::new(language).transform(Words::of_text());
+            assert_eq!(
+                words_of(StemmedWords::new(Words::of_text(), language), text),
+                words_of(plain, text),
+                "{short}"
+            );
+        }
+    }
+
+    #[test]
+    fn more_words_than_are_kept_have_their_stems_too() {
+        let mut rng = Rng::new(7);
+        let ends = ["", "s", "ed", "ing", "ly"];
+        let word = |rng: &mut Rng| format!("w{}{}", rng.below(9_000), ends[rng.below(5) as usize]);
+        let text = (0..100_000).map(|_| word(&mut rng)).collect::<Vec<_>>().join(" ");
+        let mut stemmed = StemmedWords::new(Words::of_text(), Language::English);
+        let mut stream = stemmed.token_stream(&text);
+        let mut of = Stemmer::new(Language::English).transform(Words::of_text());
+        let mut plain = of.token_stream(&text);
+        while plain.advance() {
+            assert!(stream.advance() && stream.token() == plain.token());
+        }
+        assert!(!stream.advance() && stemmed.stems.found.len() <= FOUND_MAX);
+    }
+}
