@@ -18,7 +18,7 @@ pub struct Counters {
     /// Messages sent, and those of them that their receivers counted as durable.
     pub sent: u64,
     pub counted: u64,
-    /// Messages that came, and were durable before they were counted; what is typed here counts too.
+    /// Messages that came, and were durable before they were counted. What is typed here is pending at once.
     pub received: u64,
     /// What is still to be sent.
     pub outbox: u64,

@@ -59,8 +59,8 @@ struct Stems {
     found: RapidHashMap<Box<str>, Box<str>>,
 }
 
-/// More are forgotten all at once: they take three megabytes in each language.
-const FOUND_MAX: usize = 32_768;
+/// More are forgotten all at once: they take some three megabytes for each field.
+const FOUND_MAX: usize = 28_672;
 
 impl Stems {
     fn new(language: Language) -> Stems {

@@ -101,7 +101,6 @@ impl Actor for PeerActor {
         let safe = self.desk.safe_asked(self.report.safe_asked());
         let busy = self.desk.turn(now, &mut self.wires);
         self.wires.flush();
-        self.keep_places(now);
         let epoch = self.desk.table().map_or(0, |table| table.epoch());
         let is_quiet = self.desk.is_quiet();
         // That all was done is over: nobody may read it for half a second more.
@@ -111,6 +110,7 @@ impl Actor for PeerActor {
             self.was_quiet = is_quiet;
             self.report.set(self.desk.view(&self.wires), self.desk.share.current().cloned());
         }
+        self.keep_places(now);
         if self.is_ending {
             self.places_at = Now::ZERO;
             self.keep_places(now);

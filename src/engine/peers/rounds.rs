@@ -203,8 +203,8 @@ impl Rounds {
             round,
             state,
             epoch: *epoch,
-            // What is on its way belongs to somebody soon.
-            pending: stats.pending + u64::from(!here.is_settled),
+            // What is on its way belongs to somebody soon, and what the index has not taken yet is this node's.
+            pending: stats.pending + urls.incoming + u64::from(!here.is_settled),
             open: stats.handed_out,
             sent: urls.sent,
             counted: urls.counted,

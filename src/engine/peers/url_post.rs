@@ -78,6 +78,8 @@ pub(super) struct PostStanding {
     pub counted: u64,
     /// At least so many are still to be sent.
     pub outbox: u64,
+    /// URLs that came and are not on disk yet.
+    pub incoming: u64,
 }
 
 /// Why a link is to be closed.
@@ -124,7 +126,8 @@ impl UrlPost {
         let (items, is_through) = self.exchange.outbox(end);
         let counted = self.counts.counted;
         let outbox = if is_through { 0 } else { items.max(1) };
-        PostStanding { sent: counted + items, counted, outbox }
+        let incoming = self.received() - self.counts.received;
+        PostStanding { sent: counted + items, counted, outbox, incoming }
     }
 
     /// Everything that the ledger told when it was last read to its end is counted.

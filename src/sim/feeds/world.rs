@@ -13,7 +13,7 @@ use crate::proto::crawl_log::CRAWL_LOG;
 use crate::proto::url::CrawlUrl;
 use crate::rings::Doorbell;
 use crate::sim::report::SimReport;
-use crate::sim::turning::{DataFolder, is_due};
+use crate::sim::turning::DataFolder;
 use crate::store_server::DataDir;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
@@ -57,6 +57,8 @@ struct Life {
     keeper_at: Now,
     /// Actors that have more to do at once, a bit for each.
     busy: u32,
+    /// When each has something to do, as it said after its last turn.
+    due: Vec<Option<Now>>,
     end: Now,
 }
 
@@ -66,6 +68,8 @@ const BEGIN_MS: u64 = 1_800_000_000_000;
 const REST_DAYS: u32 = 10;
 /// A run that works without time passing has hung.
 const STEPS_PER_INSTANT_MAX: u32 = 100_000;
+/// So many times in a thousand an actor turns that has nothing to do.
+const WOKEN_FOR_NOTHING: u64 = 20;
 /// Time that passes at least when no actor has work.
 const TICK_US: u64 = 20;
 
@@ -86,7 +90,23 @@ fn run_plan(plan: FeedsPlan) -> SimReport {
     world.report
 }
 
+/// The keeper has no queue: it looks when it is its time.
+const KEEPER: usize = 3;
+/// The first of the shards.
+const SHARDS: usize = 4;
+
 impl Life {
+    /// Who turns, but for the keeper.
+    fn actor(&self, actor: usize) -> Option<&dyn Actor> {
+        match actor {
+            0 => Some(&self.node.scheduler.actor),
+            1 => Some(&self.node.index.actor),
+            2 => Some(&self.node.log_writer.actor),
+            KEEPER => None,
+            n => Some(&self.shards[n - SHARDS]),
+        }
+    }
+
     /// What wakes the thread of an actor.
     fn bell(&self, actor: usize) -> Option<&Doorbell> {
         match actor {
@@ -99,18 +119,19 @@ impl Life {
 
 /// Whether an actor has something to do: its thread would sleep otherwise.
 fn has_work(life: &Life, actor: usize, now: Now) -> bool {
-    let net = life.net.borrow();
     let is_more = life.busy >> actor & 1 == 1;
     let is_woken = life.bell(actor).is_some_and(|bell| !bell.is_asleep());
-    let has_polls = || polls_at(life).is_some_and(|at| at <= now);
+    let is_due = life.due[actor].is_some_and(|due| due <= now);
+    let has_messages = life.actor(actor).is_some_and(Actor::has_messages);
     is_more
         || is_woken
+        || is_due
+        || has_messages
         || match actor {
-            0 => is_due(&life.node.scheduler.actor, None, &net, now) || has_polls(),
-            1 => is_due(&life.node.index.actor, None, &net, now) || has_polls(),
-            2 => is_due(&life.node.log_writer.actor, None, &net, now),
-            3 => now >= life.keeper_at,
-            n => is_due(&life.shards[n - 4], Some(n - 4), &net, now),
+            0 | 1 => polls_at(life).is_some_and(|at| at <= now),
+            KEEPER => now >= life.keeper_at,
+            2 => false,
+            n => life.net.borrow().has_arrived(n - SHARDS),
         }
 }
 
@@ -213,7 +234,8 @@ impl FeedsWorld {
         self.judge_the_beginning();
         let end_us = self.calm_us() + u64::from(REST_DAYS * DAY_S) * 1_000_000;
         let end = Now::ZERO.plus_us(end_us.saturating_sub(self.now_us));
-        Life { node, shards, net, wall, keeper_at: Now::ZERO, busy: u32::MAX, end }
+        let due = vec![None; SHARDS + self.plan.shards];
+        Life { node, shards, net, wall, keeper_at: Now::ZERO, busy: u32::MAX, due, end }
     }
 
     /// Tells the judge what is on disk of the last answers.
@@ -249,10 +271,11 @@ impl FeedsWorld {
                 return false;
             }
             let mut busy = false;
-            let actors = life.shards.len() as u64 + 4;
+            let actors = (SHARDS + life.shards.len()) as u64;
             let first = self.rng.below(actors);
             for actor in (0..actors).map(|n| ((n + first) % actors) as usize) {
-                if !has_work(life, actor, now) {
+                // Threads are woken for nothing, too.
+                if !has_work(life, actor, now) && !self.rng.chance(WOKEN_FOR_NOTHING) {
                     continue;
                 }
                 busy |= self.turn(life, actor, now);
@@ -277,11 +300,12 @@ impl FeedsWorld {
 
     /// Turns one of the actors. True if there may be more to do at once.
     fn turn(&mut self, life: &mut Life, actor: usize, now: Now) -> bool {
+        life.busy &= !(1 << actor);
         let turned = match actor {
             0 => life.node.scheduler.actor.turn(now),
             1 => life.node.index.actor.turn(now),
             2 => life.node.log_writer.actor.turn(now),
-            3 => {
+            KEEPER => {
                 let before = life.node.scheduler.actor.has_messages();
                 if now >= life.keeper_at {
                     life.node.keeper.turn(now);
@@ -289,10 +313,10 @@ impl FeedsWorld {
                 }
                 return life.node.scheduler.actor.has_messages() && !before;
             }
-            n => life.shards[n - 4].turn(now),
+            n => life.shards[n - SHARDS].turn(now),
         };
-        life.busy &= !(1 << actor);
         life.busy |= u32::from(turned == Turned::Busy) << actor;
+        life.due[actor] = life.actor(actor).and_then(Actor::next_due);
         if let Some(bell) = life.bell(actor).filter(|_| turned != Turned::Busy) {
             bell.falling_asleep();
         }
@@ -337,8 +361,6 @@ impl FeedsWorld {
             .chain(kill)
             .chain(polls)
             .chain(life.node.log_writer.actor.next_due())
-            .chain(life.node.scheduler.actor.next_due())
-            .chain(life.node.index.actor.next_due())
             .min();
         // A timer may fall due within the present instant; the next look is a tick later.
         next.unwrap_or(life.end).min(life.end).max(now.plus_us(TICK_US))

@@ -34,7 +34,13 @@ impl ClusterWorld {
             };
             let stats = node.core.index.actor.provider().index().stats();
             // One that stands still says what it said, and nobody hears it.
-            ready += usize::from(node.report.get().ready && self.stalled[number] <= now);
+            let is_ready = node.report.get().ready && self.stalled[number] <= now;
+            ready += usize::from(is_ready);
+            // Who is told something knows it at once, whoever tells it.
+            assert!(
+                !(is_ready && self.typing.is_told(now) && stats.pending + stats.handed_out > 0),
+                "node {number} says that all is done at {now:?}, and has {stats:?}",
+            );
             if stats.pending + stats.handed_out > 0 {
                 left = Some((number, Some(stats)));
             }
@@ -67,15 +73,18 @@ impl ClusterWorld {
         self.is_calm && is_all_typed && self.lose_at.is_none() && self.drain_at.is_none() && ready == count
     }
 
-    /// A node that was taken over and is back with its disk tells its URLs, before and after it is a member again: to the others
-    /// that is as if they were typed.
+    /// A node that was taken over and is back with its disk tells its URLs until it knows: to all but the one that it tells them
+    /// to, that is as if they were typed.
     pub(super) fn look_for_outsiders(&mut self, now: Now) {
         let Some(latest) = self.tables.latest() else { return };
-        let is_member = |number: u16| latest.members().any(|node| node.number == number);
-        let is_outsider = |node: &ClusterNode| {
-            !is_member(node.report.get().node) && node.core.index.actor.provider().index().stats().known > 0
+        let has_left = |number: u16| number != 0 && latest.members().all(|node| node.number != number);
+        let is_outsider = |(number, node): (usize, &Option<ClusterNode>)| {
+            let node = node.as_ref().filter(|_| self.stalled[number] <= now);
+            node.is_some_and(|node| {
+                has_left(node.report.get().node) && node.core.index.actor.provider().index().stats().known > 0
+            })
         };
-        if self.nodes.iter().flatten().any(is_outsider) {
+        if self.nodes.iter().enumerate().any(is_outsider) {
             self.outsider_at = Some(now);
         }
     }
