@@ -1,4 +1,5 @@
 use rapidhash::fast::RapidHashMap;
+use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The way of URLs to their owners. The ledger is the outbox: it is read in stretches, what a stretch has for a peer goes
@@ -10,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 ///   to_send(peer) ──► a batch ──► … ──► counted(peer, batch) ──► the peer's place in the ledger moves on
 /// ```
 pub struct Exchange {
-    peers: BTreeMap<u16, Way>,
+    peers: Ways,
     /// A stretch that is being read.
     reading: Option<Stretch>,
     /// Where the ledger ended when it was last read to its end.
@@ -33,6 +34,25 @@ struct Way {
     is_up: bool,
     /// Items in the batches.
     items: u64,
+}
+
+/// The ways to all peers. What they come to is asked for at every turn, and most turns change none of them.
+#[derive(Default)]
+struct Ways {
+    ways: BTreeMap<u16, Way>,
+    /// Unless a way may have changed since.
+    together: Cell<Option<Together>>,
+}
+
+/// What the ways come to.
+#[derive(Clone, Copy)]
+struct Together {
+    /// Items in the batches of all.
+    items: u64,
+    /// Before this everything is counted at every peer; `None` without peers.
+    counted: Option<u64>,
+    /// Where the first of the ways is that a stretch could be read for.
+    readable: Option<u64>,
 }
 
 struct Batch {
@@ -77,21 +97,22 @@ impl Exchange {
     /// `places` tells how far each peer has counted; one that is not named begins at the beginning. No place is behind the
     /// `end` of the ledger: what is told there is new, whatever was there before a crash.
     pub fn new(places: impl IntoIterator<Item = (u16, u64)>, end: u64) -> Exchange {
-        let peers = places.into_iter().map(|(peer, place)| (peer, Way::new(place.min(end)))).collect();
-        Exchange { peers, reading: None, end, may_wait: false }
+        let ways = places.into_iter().map(|(peer, place)| (peer, Way::new(place.min(end)))).collect();
+        Exchange { peers: Ways { ways, together: Cell::default() }, reading: None, end, may_wait: false }
     }
 
     /// These are the peers from now on.
     pub fn set_peers(&mut self, peers: &[u16]) {
-        self.peers.retain(|peer, _| peers.contains(peer));
+        let ways = self.peers.change();
+        ways.retain(|peer, _| peers.contains(peer));
         for &peer in peers {
-            self.peers.entry(peer).or_insert_with(|| Way::new(0));
+            ways.entry(peer).or_insert_with(|| Way::new(0));
         }
     }
 
     /// A link to a peer stands: what it has not counted is sent again.
     pub fn up(&mut self, peer: u16) {
-        if let Some(way) = self.peers.get_mut(&peer) {
+        if let Some(way) = self.peers.get_mut(peer) {
             (way.is_up, way.sent) = (true, 0);
             self.may_wait = true;
         }
@@ -99,7 +120,7 @@ impl Exchange {
 
     /// The link is gone. What was to be sent is let go: the ledger has it.
     pub fn down(&mut self, peer: u16) {
-        if let Some(way) = self.peers.get_mut(&peer) {
+        if let Some(way) = self.peers.get_mut(peer) {
             way.is_up = false;
             way.begin_again();
         }
@@ -108,20 +129,20 @@ impl Exchange {
     /// Partitions that were to be one peer's are to be another's, and no URL of theirs went along: what the one has not counted
     /// is the other's to hear.
     pub fn pass_on(&mut self, from: u16, to: u16) {
-        let counted = self.peers.get(&from).map_or(0, |way| way.counted);
+        let counted = self.peers.get(from).map_or(0, |way| way.counted);
         self.set_back(to, counted);
     }
 
     /// A peer is to hear again what the ledger has from there on. [`Exchange::deal_anew`] comes after it.
     pub fn set_back(&mut self, peer: u16, place: u64) {
-        if let Some(way) = self.peers.get_mut(&peer) {
+        if let Some(way) = self.peers.get_mut(peer) {
             way.counted = way.counted.min(place);
         }
     }
 
     /// Partitions belong to others than before: what no peer has counted is dealt anew.
     pub fn deal_anew(&mut self) {
-        self.peers.values_mut().for_each(Way::begin_again);
+        self.peers.change().values_mut().for_each(Way::begin_again);
         self.reading = None;
     }
 
@@ -131,9 +152,8 @@ impl Exchange {
         if self.reading.is_some() {
             return None;
         }
-        let has_room = |way: &Way| way.is_up && way.batches.len() < UNCOUNTED_MAX && way.read < end;
-        let from = self.peers.values().filter(|way| has_room(way)).map(|way| way.read).min()?;
-        let of = |(peer, way): (&u16, &Way)| (has_room(way) && way.read == from).then_some(*peer);
+        let from = self.peers.together().readable.filter(|from| *from < end)?;
+        let of = |(peer, way): (&u16, &Way)| (way.has_room() && way.read == from).then_some(*peer);
         let peers = self.peers.iter().filter_map(of).collect();
         let others = self.peers.values().filter(|way| way.is_up && way.read > from).map(|way| way.read);
         let stretch = Stretch { from, until: others.min().unwrap_or(end).min(end), peers };
@@ -147,9 +167,12 @@ impl Exchange {
             return;
         }
         self.end = self.end.max(upto);
+        if upto == stretch.from && batches.is_empty() {
+            return;
+        }
         self.may_wait = true;
         for peer in &stretch.peers {
-            let Some(way) = self.peers.get_mut(peer).filter(|way| way.is_up && way.read == stretch.from)
+            let Some(way) = self.peers.get_mut(*peer).filter(|way| way.is_up && way.read == stretch.from)
             else {
                 continue;
             };
@@ -170,7 +193,7 @@ impl Exchange {
 
     /// The next batch to send to a peer: its number and its items.
     pub fn to_send(&mut self, peer: u16) -> Option<(u64, &[u8])> {
-        let way = self.peers.get_mut(&peer).filter(|way| way.is_up)?;
+        let way = self.peers.get_mut(peer).filter(|way| way.is_up)?;
         let batch = way.batches.get(way.sent)?;
         way.sent += 1;
         Some((batch.number, &batch.bytes))
@@ -190,7 +213,7 @@ impl Exchange {
 
     /// A peer has everything up to this batch on its disk; says how many items that are.
     pub fn counted(&mut self, peer: u16, batch: u64) -> Result<u64, BadCount> {
-        let Some(way) = self.peers.get_mut(&peer) else { return Ok(0) };
+        let Some(way) = self.peers.get_mut(peer) else { return Ok(0) };
         let sent = way.batches.iter().take(way.sent).next_back().map(|batch| batch.number);
         if sent.is_none_or(|sent| batch > sent) {
             // What was counted before may be said again.
@@ -213,9 +236,8 @@ impl Exchange {
 
     /// Items that are on their way, and whether all of the ledger before `end` was looked through for every peer.
     pub fn outbox(&self, end: u64) -> (u64, bool) {
-        let items = self.peers.values().map(|way| way.items).sum();
-        let is_through = self.peers.values().all(|way| way.counted >= end);
-        (items, is_through)
+        let Together { items, counted, .. } = self.peers.together();
+        (items, counted.is_none_or(|counted| counted >= end))
     }
 
     /// Whether every peer has counted what the ledger told when it was last read to its end.
@@ -229,7 +251,46 @@ impl Exchange {
     }
 }
 
+impl Ways {
+    fn get(&self, peer: u16) -> Option<&Way> {
+        self.ways.get(&peer)
+    }
+
+    fn get_mut(&mut self, peer: u16) -> Option<&mut Way> {
+        self.change().get_mut(&peer)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&u16, &Way)> {
+        self.ways.iter()
+    }
+
+    fn values(&self) -> impl Iterator<Item = &Way> {
+        self.ways.values()
+    }
+
+    /// Any of them may be changed.
+    fn change(&mut self) -> &mut BTreeMap<u16, Way> {
+        self.together.set(None);
+        &mut self.ways
+    }
+
+    fn together(&self) -> Together {
+        let together = self.together.get().unwrap_or_else(|| Together {
+            items: self.values().map(|way| way.items).sum(),
+            counted: self.values().map(|way| way.counted).min(),
+            readable: self.values().filter(|way| way.has_room()).map(|way| way.read).min(),
+        });
+        self.together.set(Some(together));
+        together
+    }
+}
+
 impl Way {
+    /// What the ledger has for the peer could be read.
+    fn has_room(&self) -> bool {
+        self.is_up && self.batches.len() < UNCOUNTED_MAX
+    }
+
     fn new(place: u64) -> Way {
         Way {
             counted: place,

@@ -88,6 +88,10 @@ impl Quiet {
         self.members.keys().copied()
     }
 
+    pub fn count(&self) -> usize {
+        self.members.len()
+    }
+
     /// Members that have not answered in this round.
     pub fn missing(&self) -> impl Iterator<Item = u16> {
         self.members.iter().filter(|(_, rounds)| rounds.current.is_none()).map(|(node, _)| *node)

@@ -89,7 +89,7 @@ impl Rounds {
     }
 
     fn round_us(&self) -> u64 {
-        round_us(self.quiet.asked().count() as u64)
+        round_us(self.quiet.count() as u64)
     }
 
     /// The round that is under way.
