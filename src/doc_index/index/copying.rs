@@ -67,13 +67,12 @@ impl DocIndex {
         let (mut items, in_scope) = (items.into_inner(), in_scope.into_inner());
         let mut is_whole = upto >= self.ledger.told();
         if is_whole {
-            for doc_id in self.documents.take_changed(ITEMS_AT_ONCE) {
-                let found = self.ledger.doc(doc_id).and_then(|found| {
-                    found.map(|found| self.copied(doc_id, &found.url, found.origin, true)).transpose()
-                });
-                // What was taken and is not told is told with everything else, from the beginning.
-                items.extend(found.inspect_err(|_| self.documents.tear())?);
-            }
+            let changed = self.documents.take_changed(ITEMS_AT_ONCE);
+            let told = self.ledger.docs(&changed, |doc_id, url, origin| {
+                self.copied(doc_id, url, origin, true).map(|item| items.push(item))
+            });
+            // What was taken and is not told is told with everything else, from the beginning.
+            told.inspect_err(|_| self.documents.tear())?;
             is_whole = !self.documents.has_changed();
         }
         Ok(Copying { items, in_scope, upto, is_whole, is_torn: self.documents.is_torn() })

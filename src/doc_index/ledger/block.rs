@@ -59,6 +59,16 @@ impl BlockHeader {
         (crc32c::crc32c(checked) == u32_at(bytes, CRC)).then(|| (header, &bytes[BLOCK_HEADER_BYTES..end]))
     }
 
+    /// Whether a document is in the block, by its number.
+    pub fn has(&self, doc_id: u32) -> bool {
+        doc_id >= self.first_doc && !self.is_before(doc_id)
+    }
+
+    /// Whether all documents of the block come before this one.
+    pub fn is_before(&self, doc_id: u32) -> bool {
+        doc_id >= self.first_doc + self.docs
+    }
+
     pub fn bytes(&self) -> u64 {
         (BLOCK_HEADER_BYTES + self.payload_bytes as usize) as u64
     }

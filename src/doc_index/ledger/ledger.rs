@@ -5,7 +5,7 @@ use crate::base::{u32_at, u64_at};
 use crate::limits::URL_BYTES_MAX;
 use crate::storage::Bytes;
 use std::io;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 /// Everything that was ever discovered, in the order it was: the truth of the doc index, of which all else but the
 /// documents' rows can be made again. Append-only; entries are gathered into blocks with a checksum each.
@@ -261,6 +261,48 @@ impl Ledger {
 
     /// A document as it was discovered. Reads the disk.
     pub fn doc(&self, doc_id: u32) -> io::Result<Option<Discovered>> {
+        let mut buffer = Vec::new();
+        let block = self.block_of(doc_id, &mut buffer)?;
+        Ok(block.and_then(|(header, payload)| doc_in(&header, payload, doc_id)))
+    }
+
+    /// Documents as they were discovered; their numbers ascend, and those of one block cost one look. Of one that is not found
+    /// nothing is told. Reads the disk.
+    pub fn docs(
+        &self,
+        mut doc_ids: &[u32],
+        mut each: impl FnMut(u32, &str, Origin) -> io::Result<()>,
+    ) -> io::Result<()> {
+        debug_assert!(doc_ids.is_sorted());
+        let mut buffer = Vec::new();
+        while let Some(&first) = doc_ids.first() {
+            let Some((header, payload)) = self.block_of(first, &mut buffer)? else {
+                doc_ids = &doc_ids[1..];
+                continue;
+            };
+            let here = doc_ids.partition_point(|&doc_id| doc_id < header.first_doc + header.docs);
+            let mut wanted = doc_ids[..here].iter().peekable();
+            doc_ids = &doc_ids[here..];
+            let told = tell(0, &header, payload, |told| {
+                let Entry::Doc { origin, url } = told.entry else { return ControlFlow::Continue(()) };
+                if wanted.next_if_eq(&&told.doc_id).is_some()
+                    && let Err(error) = each(told.doc_id, url, origin)
+                {
+                    return ControlFlow::Break(Err(error));
+                }
+                if wanted.peek().is_none() { ControlFlow::Break(Ok(())) } else { ControlFlow::Continue(()) }
+            });
+            told.break_value().unwrap_or(Ok(()))?;
+        }
+        Ok(())
+    }
+
+    /// The block that a document is in, and its payload.
+    fn block_of<'a>(
+        &'a self,
+        doc_id: u32,
+        buffer: &'a mut Vec<u8>,
+    ) -> io::Result<Option<(BlockHeader, &'a [u8])>> {
         let open_first = self.next_doc - self.block.docs;
         if doc_id >= open_first {
             let header = BlockHeader {
@@ -269,17 +311,17 @@ impl Ledger {
                 docs: self.block.docs,
                 at_s: self.block.at_s,
             };
-            return Ok(doc_in(&header, &self.block.payload, doc_id));
+            return Ok(header.has(doc_id).then_some((header, &self.block.payload)));
         }
         let Some(&at) = self.places.get((doc_id / PLACE_DOCS) as usize) else { return Ok(None) };
-        if at >= self.written {
-            return Ok(doc_among(&self.unwritten[(at - self.written) as usize..], doc_id).flatten());
+        if at < self.written
+            && let Some((header, payload)) = read_block(&self.bytes, at, doc_id, buffer)?
+        {
+            return Ok(Some((header, &buffer[payload])));
         }
-        match read_doc(&self.bytes, at, doc_id)? {
-            // It may be in a block behind the last place that is not in the file yet.
-            None => Ok(doc_among(&self.unwritten, doc_id).flatten()),
-            found => Ok(found),
-        }
+        // It may be in a block behind the last place that is not in the file yet.
+        let unwritten = &self.unwritten[at.saturating_sub(self.written) as usize..];
+        Ok(block_among(unwritten, doc_id).map(|(header, payload)| (header, &unwritten[payload])))
     }
 }
 
@@ -295,27 +337,45 @@ fn note_place(places: &mut Vec<u64>, header: &BlockHeader, at: u64) {
 const LOOK_BYTES: [usize; 2] = [BLOCK_BYTES + 512, 16 * BLOCK_BYTES];
 
 pub(super) fn read_doc(bytes: &Bytes, at: u64, doc_id: u32) -> io::Result<Option<Discovered>> {
-    for look_bytes in LOOK_BYTES {
-        let mut blocks = vec![0; look_bytes];
-        let read = bytes.read_at(&mut blocks, at)?;
-        if let Some(found) = doc_among(&blocks[..read], doc_id) {
-            return Ok(found);
-        }
-    }
-    let (_, found) = scan(bytes, at, |_, header, payload| match doc_id >= header.first_doc + header.docs {
-        true => ControlFlow::Continue(()),
-        false => ControlFlow::Break(doc_in(&header, payload, doc_id)),
-    })?;
-    Ok(found.flatten())
+    let mut buffer = Vec::new();
+    let block = read_block(bytes, at, doc_id, &mut buffer)?;
+    Ok(block.and_then(|(header, payload)| doc_in(&header, &buffer[payload], doc_id)))
 }
 
-/// A document in one of these blocks; `None` if none of them has it.
-fn doc_among(mut blocks: &[u8], doc_id: u32) -> Option<Option<Discovered>> {
-    while let Some((header, payload)) = BlockHeader::read(blocks) {
-        if (header.first_doc..header.first_doc + header.docs).contains(&doc_id) {
-            return Some(doc_in(&header, payload, doc_id));
+/// The block that a document is in, and where in the buffer its payload is now.
+fn read_block(
+    bytes: &Bytes,
+    at: u64,
+    doc_id: u32,
+    buffer: &mut Vec<u8>,
+) -> io::Result<Option<(BlockHeader, Range<usize>)>> {
+    for look_bytes in LOOK_BYTES {
+        buffer.resize(look_bytes.max(buffer.len()), 0);
+        let read = bytes.read_at(&mut buffer[..look_bytes], at)?;
+        if let Some(found) = block_among(&buffer[..read], doc_id) {
+            return Ok(Some(found));
         }
-        blocks = &blocks[header.bytes() as usize..];
+    }
+    let (_, found) = scan(bytes, at, |_, header, payload| match header.is_before(doc_id) {
+        true => ControlFlow::Continue(()),
+        false => {
+            buffer.clear();
+            buffer.extend_from_slice(payload);
+            ControlFlow::Break((header, 0..payload.len()))
+        }
+    })?;
+    Ok(found.filter(|(header, _)| header.has(doc_id)))
+}
+
+/// Among these blocks the one that has a document, and where its payload is.
+fn block_among(blocks: &[u8], doc_id: u32) -> Option<(BlockHeader, Range<usize>)> {
+    let mut at = 0;
+    while let Some((header, payload)) = BlockHeader::read(&blocks[at..]) {
+        if header.has(doc_id) {
+            let from = at + BLOCK_HEADER_BYTES;
+            return Some((header, from..from + payload.len()));
+        }
+        at += header.bytes() as usize;
     }
     None
 }
@@ -428,6 +488,39 @@ mod tests {
         assert_eq!(urls, (1..=1_234).map(url).collect::<Vec<_>>());
         assert_eq!(ledger.doc(777).unwrap().unwrap().url, url(777).into());
         assert_eq!(ledger.next_doc(), 1_235);
+    }
+
+    #[test]
+    fn several_documents_are_told_as_each_alone_is() {
+        let mut ledger = written(1_234);
+        // Some in blocks that are not in the file, some in the open one.
+        for number in 1_235..=1_400 {
+            ledger.push(&Entry::Doc { origin: Origin::link(number - 1, 3), url: &url(number) }, number / 100);
+            if number % 3 == 0 {
+                ledger.push(&Entry::Resolved, number / 100);
+            }
+        }
+        assert!(!ledger.unwritten.is_empty() && ledger.block.docs > 0);
+        for step in [1, 2, 7, 90, 1_399] {
+            let asked: Vec<u32> = (0..1_500).step_by(step).collect();
+            let mut told = Vec::new();
+            let each = |doc_id, url: &str, origin| {
+                told.push((doc_id, url.to_owned(), origin));
+                Ok(())
+            };
+            ledger.docs(&asked, each).unwrap();
+            let alone = asked.iter().filter_map(|&doc_id| {
+                ledger.doc(doc_id).unwrap().map(|found| (doc_id, found.url.into_string(), found.origin))
+            });
+            assert_eq!(told, alone.collect::<Vec<_>>(), "every {step}");
+            assert_eq!(told.len(), asked.iter().filter(|&&doc_id| (1..=1_400).contains(&doc_id)).count());
+        }
+        let mut told = 0;
+        let stops = ledger.docs(&[5, 6, 900], |doc_id, _, _| match doc_id {
+            6 => Err(io::Error::other("enough")),
+            _ => Ok(told += 1),
+        });
+        assert_eq!((stops.unwrap_err().to_string().as_str(), told), ("enough", 1));
     }
 
     #[test]
