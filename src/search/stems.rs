@@ -1,5 +1,6 @@
 use super::words::{WordStream, Words};
-use rapidhash::fast::RapidHashMap;
+use rapidhash::fast::GlobalState;
+use std::hash::BuildHasher;
 use tantivy::tokenizer::{Language, Stemmer, Token, TokenFilter, TokenStream, Tokenizer};
 
 /// Words of a text by their stems in a language. A text says most of its words again and again: what was found last is kept.
@@ -52,36 +53,80 @@ impl TokenStream for StemStream<'_> {
     }
 }
 
-/// Stems of words by a stemmer, each found once as long as there are not too many.
+/// Stems of words by a stemmer; of those that were met last they are kept.
 struct Stems {
     language: Language,
     stemmer: <Stemmer as TokenFilter>::Tokenizer<OneWord>,
-    found: RapidHashMap<Box<str>, Box<str>>,
+    /// Pairs of places: the words of a pair have hashes that are alike, and the first was met after the second. Empty before the
+    /// first word.
+    kept: Vec<Kept>,
 }
 
-/// More are forgotten all at once: they take some three megabytes for each field.
-const FOUND_MAX: usize = 28_672;
+/// A word and its stem, in a line of the cache: neither a look nor a new word allocates.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Kept {
+    word: Short,
+    stem: Short,
+}
+
+#[derive(Clone, Copy)]
+struct Short {
+    bytes: [u8; SHORT_BYTES_MAX],
+    length: u8,
+}
+
+/// Nearly no word is longer; the stem of one that is, is found each time.
+const SHORT_BYTES_MAX: usize = 31;
+/// Two megabytes for each field that something is written to.
+const PAIRS: usize = 1 << 14;
+
+impl Short {
+    const NONE: Short = Short { bytes: [0; SHORT_BYTES_MAX], length: 0 };
+
+    fn new(text: &str) -> Option<Short> {
+        let mut short = Short { length: text.len() as u8, ..Short::NONE };
+        short.bytes.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
+        Some(short)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
 
 impl Stems {
     fn new(language: Language) -> Stems {
         let stemmer = Stemmer::new(language).transform(OneWord::default());
-        Stems { language, stemmer, found: RapidHashMap::default() }
+        Stems { language, stemmer, kept: Vec::new() }
     }
 
     fn stem(&mut self, word: &mut String) {
-        if let Some(stem) = self.found.get(word.as_str()) {
-            word.clear();
-            word.push_str(stem);
-            return;
+        let Some(short) = Short::new(word) else { return self.find(word) };
+        if self.kept.is_empty() {
+            self.kept.resize(2 * PAIRS, Kept { word: Short::NONE, stem: Short::NONE });
         }
+        let at = 2 * (GlobalState::new().hash_one(word.as_bytes()) as usize % PAIRS);
+        if self.kept[at].word.bytes() != short.bytes() {
+            self.kept.swap(at, at + 1);
+            if self.kept[at].word.bytes() != short.bytes() {
+                self.find(word);
+                if let Some(stem) = Short::new(word) {
+                    self.kept[at] = Kept { word: short, stem };
+                }
+                return;
+            }
+        }
+        word.clear();
+        word.push_str(str::from_utf8(self.kept[at].stem.bytes()).unwrap_or_default());
+    }
+
+    fn find(&mut self, word: &mut String) {
         let mut stream = self.stemmer.token_stream(word);
         stream.advance();
-        let stem = stream.token().text.clone();
+        let stem = std::mem::take(&mut stream.token_mut().text);
         drop(stream);
-        if self.found.len() >= FOUND_MAX {
-            self.found.clear();
-        }
-        self.found.insert(std::mem::replace(word, stem.clone()).into(), stem.into());
+        *word = stem;
     }
 }
 
@@ -151,8 +196,9 @@ mod tests {
     fn more_words_than_are_kept_have_their_stems_too() {
         let mut rng = Rng::new(7);
         let ends = ["", "s", "ed", "ing", "ly"];
-        let word = |rng: &mut Rng| format!("w{}{}", rng.below(9_000), ends[rng.below(5) as usize]);
-        let text = (0..100_000).map(|_| word(&mut rng)).collect::<Vec<_>>().join(" ");
+        let word = |rng: &mut Rng| format!("w{}{}", rng.below(40_000), ends[rng.below(5) as usize]);
+        let long = format!(" {}connections", "a".repeat(2 * SHORT_BYTES_MAX));
+        let text = (0..300_000).map(|_| word(&mut rng)).collect::<Vec<_>>().join(" ") + &long.repeat(2);
         let mut stemmed = StemmedWords::new(Words::of_text(), Language::English);
         let mut stream = stemmed.token_stream(&text);
         let mut of = Stemmer::new(Language::English).transform(Words::of_text());
@@ -160,6 +206,7 @@ mod tests {
         while plain.advance() {
             assert!(stream.advance() && stream.token() == plain.token());
         }
-        assert!(!stream.advance() && stemmed.stems.found.len() <= FOUND_MAX);
+        assert!(!stream.advance());
+        assert_eq!(stemmed.stems.kept.len(), 2 * PAIRS);
     }
 }

@@ -12,8 +12,8 @@ use tantivy::indexer::IndexWriterOptions;
 use tantivy::schema::Schema;
 use tantivy::{Index, IndexWriter, ReloadPolicy, TantivyDocument, TantivyError, Term};
 
-/// Memory for stories that are not on disk yet.
-const MEMORY_BYTES: usize = 64 << 20;
+/// Memory for stories that are not on disk yet: the more there is, the fewer segments are to be merged.
+const MEMORY_BYTES: usize = 192 << 20;
 /// A longer text is indexed up to here.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 const TITLE_BYTES_MAX: usize = 4 << 10;

@@ -77,7 +77,10 @@ impl WordStream<'_> {
         self.token.text.clear();
         let word = &self.text[from..to];
         match word.is_ascii() {
-            true => self.token.text.extend(word.bytes().map(|byte| char::from(byte.to_ascii_lowercase()))),
+            true => {
+                self.token.text.push_str(word);
+                self.token.text.make_ascii_lowercase();
+            }
             false => self.token.text.extend(word.chars().flat_map(char::to_lowercase)),
         }
     }
