@@ -14,35 +14,44 @@ const WORDS_MAX: usize = 64;
 /// A word in a title counts as so many in a text.
 const TITLE_BOOST: f32 = 2.0;
 
-/// A question as it is put to the index.
-pub(super) fn compiled(query: &SearchQuery, fields: &Fields) -> Result<Box<dyn Query>, QueryError> {
-    let mut must: Vec<(Occur, Box<dyn Query>)> = Vec::new();
-    let asked: Vec<&str> = match query.languages.is_empty() {
-        true => codes().collect(),
-        false => {
-            codes().filter(|code| query.languages.iter().any(|named| place(named) == place(code))).collect()
-        }
+/// A question as it is put to the index, language by language: a story is in the fields of one of them, so that what is asked of
+/// each alone finds the same, and leaves more out unread than if all were asked as one.
+pub(super) fn compiled(query: &SearchQuery, fields: &Fields) -> Result<Vec<Box<dyn Query>>, QueryError> {
+    let is_asked = |code: &&str| {
+        query.languages.is_empty() || query.languages.iter().any(|named| place(named) == place(code))
     };
-    let mut words = vec![0; asked.len()];
+    let in_language = |code: &str| Ok(clauses(query, fields, code)?.map(|must| all_of(must, query, fields)));
+    codes().filter(is_asked).filter_map(|code| in_language(code).transpose()).collect()
+}
+
+/// The words and phrases of a question in a language; `None` if nothing can have them.
+fn clauses(
+    query: &SearchQuery,
+    fields: &Fields,
+    code: &str,
+) -> Result<Option<Vec<(Occur, Box<dyn Query>)>>, QueryError> {
+    let (body, title) = fields.of_language(code);
+    let (mut must, mut words, mut is_empty) = (Vec::new(), 0, false);
     for clause in &query.clauses {
-        let mut should: Vec<(Occur, Box<dyn Query>)> = Vec::new();
-        for (code, words) in asked.iter().zip(&mut words) {
-            let tokens = tokens(code, clause);
-            *words += tokens.len();
-            if *words > WORDS_MAX {
-                return Err(QueryError::TooManyWords);
-            }
-            let (body, title) = fields.of_language(code);
-            if let Some(query) = in_field(body, &tokens) {
-                should.push((Occur::Should, query));
-            }
-            if let Some(query) = in_field(title, &tokens) {
-                should.push((Occur::Should, Box::new(BoostQuery::new(query, TITLE_BOOST))));
-            }
+        let tokens = tokens(code, clause);
+        words += tokens.len();
+        if words > WORDS_MAX {
+            return Err(QueryError::TooManyWords);
         }
-        // A word that is too long to be one is in no story.
-        must.push((Occur::Must, Box::new(BooleanQuery::new(should))));
+        let (Some(text), Some(title)) = (in_field(body, &tokens), in_field(title, &tokens)) else {
+            // A word that is too long to be one is in no story.
+            is_empty = true;
+            continue;
+        };
+        let title: Box<dyn Query> = Box::new(BoostQuery::new(title, TITLE_BOOST));
+        let either = BooleanQuery::new(vec![(Occur::Should, text), (Occur::Should, title)]);
+        must.push((Occur::Must, Box::new(either) as Box<dyn Query>));
     }
+    Ok((!is_empty).then_some(must))
+}
+
+/// What has all of this, of the sources and languages and out of the time that are asked for.
+fn all_of(mut must: Vec<(Occur, Box<dyn Query>)>, query: &SearchQuery, fields: &Fields) -> Box<dyn Query> {
     must.extend(any(fields.source, &query.sources));
     must.extend(any(fields.language, &query.languages));
     if query.since_s.is_some() || query.until_s.is_some() {
@@ -53,10 +62,10 @@ pub(super) fn compiled(query: &SearchQuery, fields: &Fields) -> Result<Box<dyn Q
         let (since, until) = (end(query.since_s), end(query.until_s));
         must.push((Occur::Must, unscored(Box::new(RangeQuery::new(since, until)))));
     }
-    Ok(match <[_; 1]>::try_from(must) {
+    match <[_; 1]>::try_from(must) {
         Ok([(_, only)]) => only,
         Err(must) => Box::new(BooleanQuery::new(must)),
-    })
+    }
 }
 
 /// One of these names.

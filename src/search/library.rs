@@ -9,8 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use tantivy::collector::TopDocs;
 use tantivy::directory::error::OpenReadError;
+use tantivy::query::Query;
 use tantivy::schema::{Field, Value};
-use tantivy::{Index, IndexReader, ReloadPolicy, TantivyDocument, TantivyError};
+use tantivy::{DocAddress, Index, IndexReader, ReloadPolicy, Score, Searcher, TantivyDocument, TantivyError};
 
 /// Hits of one question.
 const HITS_MAX: usize = 1_000;
@@ -68,10 +69,9 @@ impl Library {
         let limit = limit.clamp(1, HITS_MAX);
         Ok(guarded(&self.path, || {
             let searcher = self.reader.searcher();
-            let found = searcher.search(&*compiled, &TopDocs::with_limit(limit).order_by_score());
-            let hits = found.and_then(|found| {
-                found
-                    .into_iter()
+            let best = best_of(&searcher, &compiled, limit);
+            let hits = best.and_then(|best| {
+                best.into_iter()
                     .map(|(score, address)| Ok(self.hit(score, &searcher.doc(address)?)))
                     .collect::<Result<_, TantivyError>>()
             });
@@ -117,6 +117,23 @@ impl Library {
             })
         })
     }
+}
+
+/// The best of what any of these finds; of equals those that were indexed first.
+fn best_of(
+    searcher: &Searcher,
+    queries: &[Box<dyn Query>],
+    limit: usize,
+) -> Result<Vec<(Score, DocAddress)>, TantivyError> {
+    let mut best = Vec::new();
+    for query in queries {
+        best.extend(searcher.search(&**query, &TopDocs::with_limit(limit).order_by_score())?);
+    }
+    best.sort_by(|(score, address), (other_score, other)| {
+        other_score.total_cmp(score).then(address.cmp(other))
+    });
+    best.truncate(limit);
+    Ok(best)
 }
 
 /// Why nothing can be found.
