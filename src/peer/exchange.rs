@@ -37,7 +37,6 @@ struct Way {
 }
 
 /// The ways to all peers. What they come to is asked for at every turn, and most turns change none of them.
-#[derive(Default)]
 struct Ways {
     ways: BTreeMap<u16, Way>,
     /// Unless a way may have changed since.

@@ -88,6 +88,7 @@ impl Quiet {
         self.members.keys().copied()
     }
 
+    /// How many they are.
     pub fn count(&self) -> usize {
         self.members.len()
     }

@@ -11,11 +11,15 @@ use tantivy::schema::{Field, IndexRecordOption};
 
 /// Words of one question in one language, the pairs of characters included.
 const WORDS_MAX: usize = 64;
+
+/// What a story must have, or may.
+type Condition = (Occur, Box<dyn Query>);
+
 /// A word in a title counts as so many in a text.
 const TITLE_BOOST: f32 = 2.0;
 
-/// A question as it is put to the index, language by language: a story is in the fields of one of them, so that what is asked of
-/// each alone finds the same, and leaves more out unread than if all were asked as one.
+/// A question as it is put to the index, language by language: a story is in the fields of one of them, so that each
+/// alone finds the same stories, and leaves more out unread than if all were asked as one.
 pub(super) fn compiled(query: &SearchQuery, fields: &Fields) -> Result<Vec<Box<dyn Query>>, QueryError> {
     let is_asked = |code: &&str| {
         query.languages.is_empty() || query.languages.iter().any(|named| place(named) == place(code))
@@ -25,13 +29,9 @@ pub(super) fn compiled(query: &SearchQuery, fields: &Fields) -> Result<Vec<Box<d
 }
 
 /// The words and phrases of a question in a language; `None` if nothing can have them.
-fn clauses(
-    query: &SearchQuery,
-    fields: &Fields,
-    code: &str,
-) -> Result<Option<Vec<(Occur, Box<dyn Query>)>>, QueryError> {
+fn clauses(query: &SearchQuery, fields: &Fields, code: &str) -> Result<Option<Vec<Condition>>, QueryError> {
     let (body, title) = fields.of_language(code);
-    let (mut must, mut words, mut is_empty) = (Vec::new(), 0, false);
+    let (mut must, mut words, mut is_hopeless) = (Vec::new(), 0, false);
     for clause in &query.clauses {
         let tokens = tokens(code, clause);
         words += tokens.len();
@@ -40,18 +40,18 @@ fn clauses(
         }
         let (Some(text), Some(title)) = (in_field(body, &tokens), in_field(title, &tokens)) else {
             // A word that is too long to be one is in no story.
-            is_empty = true;
+            is_hopeless = true;
             continue;
         };
         let title: Box<dyn Query> = Box::new(BoostQuery::new(title, TITLE_BOOST));
         let either = BooleanQuery::new(vec![(Occur::Should, text), (Occur::Should, title)]);
         must.push((Occur::Must, Box::new(either) as Box<dyn Query>));
     }
-    Ok((!is_empty).then_some(must))
+    Ok((!is_hopeless).then_some(must))
 }
 
 /// What has all of this, of the sources and languages and out of the time that are asked for.
-fn all_of(mut must: Vec<(Occur, Box<dyn Query>)>, query: &SearchQuery, fields: &Fields) -> Box<dyn Query> {
+fn all_of(mut must: Vec<Condition>, query: &SearchQuery, fields: &Fields) -> Box<dyn Query> {
     must.extend(any(fields.source, &query.sources));
     must.extend(any(fields.language, &query.languages));
     if query.since_s.is_some() || query.until_s.is_some() {
@@ -69,7 +69,7 @@ fn all_of(mut must: Vec<(Occur, Box<dyn Query>)>, query: &SearchQuery, fields: &
 }
 
 /// One of these names.
-fn any(field: Field, names: &[String]) -> Option<(Occur, Box<dyn Query>)> {
+fn any(field: Field, names: &[String]) -> Option<Condition> {
     let one_of = names.iter().map(|name| {
         let term = TermQuery::new(Term::from_field_text(field, name), IndexRecordOption::Basic);
         (Occur::Should, Box::new(term) as Box<dyn Query>)

@@ -119,7 +119,7 @@ impl Library {
     }
 }
 
-/// The best of what any of these finds; of equals those that were indexed first.
+/// The best of what any of these finds; equals are in the order of the index.
 fn best_of(
     searcher: &Searcher,
     queries: &[Box<dyn Query>],

@@ -11,7 +11,8 @@ pub(super) struct StemmedWords {
 
 impl StemmedWords {
     pub fn new(words: Words, language: Language) -> StemmedWords {
-        StemmedWords { words, stems: Stems::new(language) }
+        let stems = Stems::new(language, words.are_of_text());
+        StemmedWords { words, stems }
     }
 }
 
@@ -60,9 +61,11 @@ struct Stems {
     /// Pairs of places: the words of a pair have hashes that are alike, and the first was met after the second. Empty before the
     /// first word.
     kept: Vec<Kept>,
+    /// The few words of a question are worth no table.
+    keeps: bool,
 }
 
-/// A word and its stem, in a line of the cache: neither a look nor a new word allocates.
+/// A word and its stem, in a line of the cache: to look for a word and to keep one allocates nothing.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Kept {
@@ -76,9 +79,9 @@ struct Short {
     length: u8,
 }
 
-/// Nearly no word is longer; the stem of one that is, is found each time.
+/// Nearly no word in Latin letters is longer; the stem of one that is, is found each time.
 const SHORT_BYTES_MAX: usize = 31;
-/// Two megabytes for each field that something is written to.
+/// Two megabytes for each field that texts are written to.
 const PAIRS: usize = 1 << 14;
 
 impl Short {
@@ -96,13 +99,13 @@ impl Short {
 }
 
 impl Stems {
-    fn new(language: Language) -> Stems {
+    fn new(language: Language, keeps: bool) -> Stems {
         let stemmer = Stemmer::new(language).transform(OneWord::default());
-        Stems { language, stemmer, kept: Vec::new() }
+        Stems { language, stemmer, kept: Vec::new(), keeps }
     }
 
     fn stem(&mut self, word: &mut String) {
-        let Some(short) = Short::new(word) else { return self.find(word) };
+        let Some(short) = Short::new(word).filter(|_| self.keeps) else { return self.find(word) };
         if self.kept.is_empty() {
             self.kept.resize(2 * PAIRS, Kept { word: Short::NONE, stem: Short::NONE });
         }

@@ -103,6 +103,32 @@ fn library() -> Shelf {
 }
 
 #[test]
+fn the_best_of_all_languages_comes_first_whichever_it_is() {
+    for (best, other) in [("de", "en"), ("en", "de"), ("fi", ""), ("", "fi")] {
+        let folder = Folder::new("best");
+        let path = folder.index();
+        let long =
+            "Many other words than Berlin are said here of a town, its mayor, its streets and its weather.";
+        index_all(
+            &path,
+            &mut Shelf::of(&[
+                (1, other, "Town", long),
+                (2, best, "Berlin", "Berlin"),
+                (3, other, "Town", long),
+            ]),
+        );
+        let library = Library::open(&path).unwrap();
+        let query = SearchQuery::parse("berlin").unwrap();
+        let stories =
+            |limit| library.find(&query, limit).unwrap().iter().map(|hit| hit.story).collect::<Vec<_>>();
+        // The two that are equally good are in one segment, which has them as they were indexed.
+        assert_eq!(stories(3), [2, 1, 3], "{best} before {other}");
+        assert_eq!(stories(2), [2, 1]);
+        assert_eq!(stories(1), [2]);
+    }
+}
+
+#[test]
 fn words_are_found_by_their_stems_in_all_languages_at_once() {
     let folder = Folder::new("languages");
     let path = folder.index();

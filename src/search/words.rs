@@ -20,6 +20,10 @@ impl Words {
     pub fn of_query() -> Words {
         Words { token: Token::default(), of_query: true }
     }
+
+    pub fn are_of_text(&self) -> bool {
+        !self.of_query
+    }
 }
 
 pub(super) struct WordStream<'a> {
