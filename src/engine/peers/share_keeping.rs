@@ -108,12 +108,12 @@ impl ShareKeeping {
         &self.full
     }
 
-    /// Whether the index goes by the table as it is, with nothing on its way out.
+    /// Whether the index goes by the table as it is, with nothing on its way out, and whatever is told has an owner.
     pub fn is_settled(&self, rights: &Rights) -> bool {
         let Some(table) = rights.table() else { return true };
         let goes = |partition: &Partition| table.owner(*partition) == self.node;
         let is_made = self.made_of.is_some_and(|(epoch, _)| epoch == table.epoch());
-        is_made && self.setting.is_none() && !rights.stopped().iter().any(goes)
+        is_made && self.is_dealt && self.setting.is_none() && !rights.stopped().iter().any(goes)
     }
 
     /// Another node has everything of these partitions.

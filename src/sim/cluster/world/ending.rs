@@ -41,7 +41,9 @@ impl ClusterWorld {
                 !(is_ready && self.typing.is_told(now) && stats.pending + stats.handed_out > 0),
                 "node {number} says that all is done at {now:?}, and has {stats:?}",
             );
-            if stats.pending + stats.handed_out > 0 {
+            // What one has that was taken over while it stands still is others' by now.
+            let is_gone = self.stalled[number] > now && self.is_taken_over(number);
+            if stats.pending + stats.handed_out > 0 && !is_gone {
                 left = Some((number, Some(stats)));
             }
         }
@@ -73,15 +75,15 @@ impl ClusterWorld {
         self.is_calm && is_all_typed && self.lose_at.is_none() && self.drain_at.is_none() && ready == count
     }
 
-    /// A node that was taken over and is back with its disk tells its URLs until it knows: to all but the one that it tells them
-    /// to, that is as if they were typed.
+    /// A node that was taken over and is back with its disk tells its URLs until it knows, and one that was told URLs before it got
+    /// a number tells them when it has one: to all but the one that they tell them to, that is as if they were typed.
     pub(super) fn look_for_outsiders(&mut self, now: Now) {
         let Some(latest) = self.tables.latest() else { return };
-        let has_left = |number: u16| number != 0 && latest.members().all(|node| node.number != number);
+        let is_none = |number: u16| latest.members().all(|node| node.number != number);
         let is_outsider = |(number, node): (usize, &Option<ClusterNode>)| {
             let node = node.as_ref().filter(|_| self.stalled[number] <= now);
             node.is_some_and(|node| {
-                has_left(node.report.get().node) && node.core.index.actor.provider().index().stats().known > 0
+                is_none(node.report.get().node) && node.core.index.actor.provider().index().stats().known > 0
             })
         };
         if self.nodes.iter().enumerate().any(is_outsider) {
@@ -109,6 +111,11 @@ impl ClusterWorld {
         let Some(says) = running.iter().find(|node| node.report.get().ready) else { return };
         for (node, url) in known.iter().flat_map(|(node, urls)| urls.iter().map(move |url| (node, url))) {
             let owner = says.report.owner(url).map_or(0, |owner| owner.node);
+            assert!(
+                owner != 0,
+                "node {} says that all is done at {now:?}, and {url} of node {node} is nobody's",
+                says.report.get().node,
+            );
             assert!(
                 known.get(&owner).is_none_or(|urls| urls.contains(url)),
                 "node {} says that all is done at {now:?}, and node {owner} was not told {url} by node {node}",

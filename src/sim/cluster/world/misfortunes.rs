@@ -94,8 +94,9 @@ impl ClusterWorld {
             let of_itself = view.nodes.iter().find(|node| node.number == view.node);
             let is_as = |membership: &str| of_itself.is_some_and(|node| node.membership == membership);
             self.drains[number] |= is_as("draining");
-            // Who is taken over has left, too.
-            if !self.drains[number] || !is_as("left") || view.taken_over {
+            // Who is taken over has left, too; so has who gave everything away and was silent for too long before it had left.
+            let is_out = view.taken_over || view.leaving.as_ref().is_some_and(|leaving| !leaving.has_left);
+            if !self.drains[number] || !is_as("left") || is_out {
                 continue;
             }
             self.report.drained += 1;
