@@ -266,8 +266,8 @@ impl Ledger {
         Ok(block.and_then(|(header, payload)| doc_in(&header, payload, doc_id)))
     }
 
-    /// Documents as they were discovered; their numbers ascend, none is there twice, and those of one block cost one look. Of one that is not found
-    /// nothing is told. Reads the disk.
+    /// Documents as they were discovered; their numbers ascend, none is there twice, and those of one block cost one look. Of one
+    /// that is not found nothing is told. Reads the disk.
     pub fn docs(
         &self,
         mut doc_ids: &[u32],
