@@ -27,7 +27,7 @@ pub struct ClusterJudge {
     /// What each node goes by, while it runs.
     reports: BTreeMap<usize, ClusterReport>,
     /// Nodes that were ever taken over, and what the other one knew of them the last time.
-    lost: BTreeMap<usize, Option<Now>>,
+    lost: BTreeMap<usize, Loss>,
     pub taken: u64,
     pages: BTreeMap<(u32, String), Page>,
     /// Requests that connections have, or had last.
@@ -56,16 +56,27 @@ struct OpenRequest {
     over_at: Now,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Page {
     asked: u64,
     /// How often it may be asked for once more, because of kills.
     excused: u64,
     over_at: Now,
+    /// When its host was given to who has it now, and to who had it before: no copy of theirs had the page earlier, unless
+    /// they had fetched it themselves.
+    moved_at: Now,
+    moved_before: Now,
     /// The node that asked for it last.
     by: usize,
     /// Nobody may know any more that there is such a page.
     forgotten: bool,
+}
+
+/// A node that is lost: when that was seen, and up to when whoever takes it over knows what it knew.
+#[derive(Clone, Copy)]
+pub struct Loss {
+    pub at: Now,
+    pub known: Option<Now>,
 }
 
 /// A clock shows a second a hundredth too early, at the most.
@@ -168,20 +179,23 @@ impl ClusterJudge {
                 open.page
             );
         }
-        let Some(known) = self.lost.get(&owner).copied() else {
+        let Some(loss) = self.lost.get(&owner).copied() else {
             self.moved += 1;
             return;
         };
         self.taken += 1;
-        self.host_lost(host, known);
+        self.host_lost(host, loss);
     }
 
     /// Whoever has a host now knows what was fetched of it up to a time, or nothing.
-    pub fn host_lost(&mut self, host: u32, known: Option<Now>) {
+    pub fn host_lost(&mut self, host: u32, loss: Loss) {
         for (_, page) in self.pages.iter_mut().filter(|((of, _), _)| *of == host) {
-            let over_at = page.over_at;
-            let is_known = |known: Now| over_at < Now::NEVER && over_at.plus_us(DURABLE_US) <= known;
-            if known.is_some_and(is_known) {
+            // The host was given away by the loss itself: what counts is when whoever is lost had got it.
+            let moves = [page.moved_at, page.moved_before];
+            let Some(moved_at) = moves.into_iter().find(|moved_at| *moved_at < loss.at) else { continue };
+            let (over_at, had_at) = (page.over_at, page.over_at.max(moved_at));
+            let is_known = |known: Now| over_at < Now::NEVER && had_at.plus_us(DURABLE_US) <= known;
+            if loss.known.is_some_and(is_known) {
                 self.known += 1;
                 page.forgotten = false;
             } else {
@@ -190,9 +204,16 @@ impl ClusterJudge {
         }
     }
 
+    /// A host is another node's by a new table, which has learned by then what is known of it.
+    pub fn host_moved(&mut self, host: u32, now: Now) {
+        for (_, page) in self.pages.iter_mut().filter(|((of, _), _)| *of == host) {
+            (page.moved_before, page.moved_at) = (page.moved_at, now);
+        }
+    }
+
     /// A node is taken over: who does so knows what it knew at a time, or nothing.
-    pub fn node_lost(&mut self, node: usize, known: Option<Now>) {
-        self.lost.insert(node, known);
+    pub fn node_lost(&mut self, node: usize, loss: Loss) {
+        self.lost.insert(node, loss);
     }
 
     /// A node was killed: what it had not on disk it may ask for again.
@@ -255,7 +276,7 @@ impl Witness for ClusterJudge {
         let page = self.pages.entry((host, target.to_string())).or_default();
         assert!(
             page.asked <= page.excused,
-            "host {host} was asked for {target} at {now:?} once more, with {} excuses",
+            "host {host} was asked for {target} at {now:?} by node {node} once more, with {} excuses: {page:?}",
             page.excused
         );
         (page.asked, page.over_at, page.forgotten, page.by) = (page.asked + 1, Now::NEVER, false, node);

@@ -104,22 +104,42 @@ impl ClusterWorld {
             found.map(|found| found.discovered.url.to_string()).collect()
         };
         // Who has no number is none of them yet.
-        let running = self.nodes.iter().flatten().filter(|node| node.report.get().node != 0);
-        let running: Vec<&ClusterNode> = running.collect();
+        let stands_still = |number: usize| self.stalled[number] > now;
+        let running: Vec<(bool, &ClusterNode)> = (0..self.nodes.len())
+            .filter_map(|number| Some((stands_still(number), self.nodes[number].as_ref()?)))
+            .filter(|(_, node)| node.report.get().node != 0)
+            .collect();
         let known: BTreeMap<u16, _> =
-            running.iter().map(|node| (node.report.get().node, known(node))).collect();
-        let Some(says) = running.iter().find(|node| node.report.get().ready) else { return };
-        for (node, url) in known.iter().flat_map(|(node, urls)| urls.iter().map(move |url| (node, url))) {
+            running.iter().map(|(_, node)| (node.report.get().node, known(node))).collect();
+        // What one that stands still said once, nobody hears.
+        let says = running.iter().find(|(stands_still, node)| !stands_still && node.report.get().ready);
+        let Some((_, says)) = says else { return };
+        let views = || {
+            let view = |(stands_still, node): &(bool, &ClusterNode)| {
+                let view = node.report.get();
+                format!("node {} by table {}, stands still: {stands_still}", view.node, view.epoch)
+            };
+            running.iter().map(view).collect::<Vec<_>>()
+        };
+        // What one has that was taken over while it stands still is others' by now.
+        let is_gone = |node: u16| {
+            let place = self.tables.place_of(node);
+            place.is_some_and(|place| stands_still(place) && self.is_taken_over(place))
+        };
+        let tellers = known.iter().filter(|(node, _)| !is_gone(**node));
+        for (node, url) in tellers.flat_map(|(node, urls)| urls.iter().map(move |url| (node, url))) {
             let owner = says.report.owner(url).map_or(0, |owner| owner.node);
             assert!(
                 owner != 0,
-                "node {} says that all is done at {now:?}, and {url} of node {node} is nobody's",
+                "node {} says that all is done at {now:?}, and {url} of node {node} is nobody's: {:?}",
                 says.report.get().node,
+                views(),
             );
             assert!(
                 known.get(&owner).is_none_or(|urls| urls.contains(url)),
-                "node {} says that all is done at {now:?}, and node {owner} was not told {url} by node {node}",
+                "node {} says that all is done at {now:?}, and node {owner} was not told {url} by node {node}: {:?}",
                 says.report.get().node,
+                views(),
             );
         }
     }

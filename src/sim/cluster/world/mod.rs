@@ -11,7 +11,7 @@ pub use idle::run_idle;
 
 use super::claims::Claims;
 use super::etcd::SimEtcd;
-use super::judge::ClusterJudge;
+use super::judge::{ClusterJudge, Loss};
 use super::node::{ClusterNode, KEEPER, PEERS, SEATS_MAX, Surroundings, drivers_of};
 use super::plan::ClusterPlan;
 use super::wrong::Wrong;
@@ -29,7 +29,7 @@ use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
-use tables::SeenTables;
+use tables::{News, SeenTables};
 use typing::Typing;
 
 /// The nodes and their world.
@@ -322,16 +322,20 @@ impl ClusterWorld {
                 panic!("node {number} ends at {now:?}: {error}");
             }
             let before = self.tables.latest().map_or(0, |table| table.epoch);
-            let gone = self.tables.look(number, node, now);
+            let News { gone, moved } = self.tables.look(number, node, now);
             first =
                 first.or((self.tables.latest().map_or(0, |table| table.epoch) > before).then_some(number));
             for gone in gone {
                 let mut judge = self.judge.borrow_mut();
-                judge.node_lost(gone.place, gone.known);
+                let loss = Loss { at: now, known: gone.known };
+                judge.node_lost(gone.place, loss);
                 // It may have got a host with all its pages, and never have asked it.
                 for host in gone.hosts {
-                    judge.host_lost(host, gone.known);
+                    judge.host_lost(host, loss);
                 }
+            }
+            for host in moved {
+                self.judge.borrow_mut().host_moved(host, now);
             }
         }
         if self.plan.wrong == Some(Wrong::Council) {

@@ -42,6 +42,14 @@ pub struct LostDisk {
     at: Now,
 }
 
+/// What is otherwise than by the table before.
+#[derive(Default)]
+pub struct News {
+    pub gone: Vec<Gone>,
+    /// Hosts that are other nodes' now.
+    pub moved: Vec<u32>,
+}
+
 /// A node that is gone since the table before.
 pub struct Gone {
     pub place: usize,
@@ -104,8 +112,8 @@ impl SeenTables {
         self.hosts_of(number)
     }
 
-    /// Looks at what a node goes by: epochs only grow, and two tables of one epoch are equal. Tells who is gone by it.
-    pub fn look(&mut self, place: usize, node: &ClusterNode, now: Now) -> Vec<Gone> {
+    /// Looks at what a node goes by: epochs only grow, and two tables of one epoch are equal. Tells what is new by it.
+    pub fn look(&mut self, place: usize, node: &ClusterNode, now: Now) -> News {
         if let Some(table) = node.peers().table() {
             self.look_at_table(place, table);
         }
@@ -114,16 +122,19 @@ impl SeenTables {
         let here = &mut self.places[place];
         let is_known = here.told.as_ref().is_some_and(|known| Arc::ptr_eq(known, &view));
         if view.epoch == 0 || is_known {
-            return Vec::new();
+            return News::default();
         }
         (here.number, here.told, here.at) = (view.node, Some(view.clone()), now);
         let mut view = ClusterView::clone(&view);
-        let mut gone = Vec::new();
+        let mut news = News::default();
         if self.views.keys().next_back().is_none_or(|last| view.epoch >= *last) {
-            gone = self.look_who_left(&view);
+            news.gone = self.look_who_left(&view);
             for (host, owner) in self.host_owners.iter_mut().enumerate() {
                 let url = format!("http://{}:{PORT}/", host_name(host as u32));
-                *owner = report.owner(&url).map_or(*owner, |found| found.node);
+                let now = report.owner(&url).map_or(*owner, |found| found.node);
+                if std::mem::replace(owner, now) != now {
+                    news.moved.push(host as u32);
+                }
             }
         }
         // What is of the node that tells, and not of the table.
@@ -135,7 +146,7 @@ impl SeenTables {
         }
         let first = self.views.entry(view.epoch).or_insert_with(|| view.clone());
         assert_eq!(*first, view, "two views of epoch {}", view.epoch);
-        gone
+        news
     }
 
     fn look_at_table(&mut self, place: usize, table: &Arc<Table>) {
