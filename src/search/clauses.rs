@@ -1,85 +1,110 @@
+use super::conditions::{Phrase, Published};
 use super::fields::{Fields, analyzer, codes};
-use super::languages::place;
+use super::languages::{OTHER, place};
 use super::query::{QueryError, SearchQuery};
 use super::words::{Words, is_unspaced};
-use std::ops::Bound;
-use tantivy::Term;
-use tantivy::query::{
-    BooleanQuery, BoostQuery, ConstScoreQuery, Occur, PhraseQuery, Query, RangeQuery, RegexQuery, TermQuery,
-};
+use tantivy::query::{BooleanQuery, ConstScoreQuery, Occur, Query, RegexQuery, TermQuery};
 use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{Searcher, TantivyError, Term};
 
 /// Words of one question in one language, the pairs of characters included.
 const WORDS_MAX: usize = 64;
 
-/// What a story must have, or may.
-type Condition = (Occur, Box<dyn Query>);
+/// A question in one language: a story is in the field of one of them, so that each alone finds the same stories, and leaves
+/// more out unread than if all were asked as one.
+pub(super) struct Asked {
+    pub field: Field,
+    /// The words that all must be there, and what else leaves out quickly.
+    pub query: Box<dyn Query>,
+    /// The words, each once: where one of them is in no story, nothing is found.
+    pub words: Vec<Term>,
+    /// What is looked at only where a story's words are good enough.
+    pub phrases: Vec<Phrase>,
+    pub published: Option<Published>,
+    /// What is asked is one word: few of the stories that have it are looked at.
+    pub is_one_word: bool,
+}
 
-/// A word in a title counts as so many in a text.
-const TITLE_BOOST: f32 = 2.0;
+impl Asked {
+    /// At most so many stories have all the words.
+    pub fn stories_at_most(&self, searcher: &Searcher) -> Result<u64, TantivyError> {
+        let mut at_most = searcher.num_docs();
+        for word in &self.words {
+            at_most = at_most.min(searcher.doc_freq(word)?);
+            if at_most == 0 {
+                break;
+            }
+        }
+        Ok(at_most)
+    }
+}
 
-/// A question as it is put to the index, language by language: a story is in the fields of one of them, so that each
-/// alone finds the same stories, and leaves more out unread than if all were asked as one.
-pub(super) fn compiled(query: &SearchQuery, fields: &Fields) -> Result<Vec<Box<dyn Query>>, QueryError> {
+/// A question as it is put to the index, language by language.
+pub(super) fn asked(query: &SearchQuery, fields: &Fields) -> Result<Vec<Asked>, QueryError> {
     let is_asked = |code: &&str| {
         query.languages.is_empty() || query.languages.iter().any(|named| place(named) == place(code))
     };
-    let in_language = |code: &str| Ok(clauses(query, fields, code)?.map(|must| all_of(must, query, fields)));
-    codes().filter(is_asked).filter_map(|code| in_language(code).transpose()).collect()
+    codes().filter(is_asked).filter_map(|code| in_language(query, fields, code).transpose()).collect()
 }
 
-/// The words and phrases of a question in a language; `None` if nothing can have them.
-fn clauses(query: &SearchQuery, fields: &Fields, code: &str) -> Result<Option<Vec<Condition>>, QueryError> {
-    let (body, title) = fields.of_language(code);
-    let (mut must, mut words, mut is_hopeless) = (Vec::new(), 0, false);
+/// None if nothing in this language can be found.
+fn in_language(query: &SearchQuery, fields: &Fields, code: &str) -> Result<Option<Asked>, QueryError> {
+    let field = fields.of_language(code);
+    let (mut words, mut phrases, mut others, mut count) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let mut is_hopeless = false;
     for clause in &query.clauses {
         let tokens = tokens(code, clause);
-        words += tokens.len();
-        if words > WORDS_MAX {
+        count += tokens.len();
+        if count > WORDS_MAX {
             return Err(QueryError::TooManyWords);
         }
-        let (Some(text), Some(title)) = (in_field(body, &tokens), in_field(title, &tokens)) else {
+        let is_gapless = tokens.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0);
+        match &tokens[..] {
             // A word that is too long to be one is in no story.
-            is_hopeless = true;
-            continue;
-        };
-        let title: Box<dyn Query> = Box::new(BoostQuery::new(title, TITLE_BOOST));
-        let either = BooleanQuery::new(vec![(Occur::Should, text), (Occur::Should, title)]);
-        must.push((Occur::Must, Box::new(either) as Box<dyn Query>));
+            _ if tokens.is_empty() || !is_gapless => is_hopeless = true,
+            [(_, word)] if is_one_unspaced(word) => match beginning_with(word, field) {
+                Some(begins) => others.push(begins),
+                None => is_hopeless = true,
+            },
+            _ => {
+                let terms = tokens.iter().map(|(at, word)| (*at, Term::from_field_text(field, word)));
+                let phrase: Vec<(usize, Term)> = terms.collect();
+                words.extend(phrase.iter().map(|(_, term)| term.clone()));
+                phrases.extend((phrase.len() > 1).then_some(Phrase(phrase)));
+            }
+        }
     }
-    Ok((!is_hopeless).then_some(must))
+    if is_hopeless {
+        return Ok(None);
+    }
+    words.sort_unstable();
+    words.dedup();
+    others.extend(any(fields.source, &query.sources));
+    if code == OTHER {
+        others.extend(any(fields.language, &query.languages));
+    }
+    let of_word = |word: &Term| -> Box<dyn Query> {
+        Box::new(TermQuery::new(word.clone(), IndexRecordOption::WithFreqs))
+    };
+    let mut must: Vec<Box<dyn Query>> = words.iter().map(of_word).chain(others).collect();
+    let is_one_condition = must.len() == 1 && phrases.is_empty();
+    let query_of_all = match must.len() {
+        1 => must.remove(0),
+        _ => Box::new(BooleanQuery::new(must.into_iter().map(|each| (Occur::Must, each)).collect())),
+    };
+    let published = Published::between(query.since_s, query.until_s);
+    let is_one_word = is_one_condition && words.len() == 1 && published.is_none();
+    Ok(Some(Asked { field, query: query_of_all, words, phrases, published, is_one_word }))
 }
 
-/// What has all of this, of the sources and languages and out of the time that are asked for.
-fn all_of(mut must: Vec<Condition>, query: &SearchQuery, fields: &Fields) -> Box<dyn Query> {
-    must.extend(any(fields.source, &query.sources));
-    must.extend(any(fields.language, &query.languages));
-    if query.since_s.is_some() || query.until_s.is_some() {
-        let end = |at: Option<i64>| match at {
-            Some(at_s) => Bound::Included(Term::from_field_i64(fields.published, at_s)),
-            None => Bound::Unbounded,
-        };
-        let (since, until) = (end(query.since_s), end(query.until_s));
-        must.push((Occur::Must, unscored(Box::new(RangeQuery::new(since, until)))));
-    }
-    match <[_; 1]>::try_from(must) {
-        Ok([(_, only)]) => only,
-        Err(must) => Box::new(BooleanQuery::new(must)),
-    }
-}
-
-/// One of these names.
-fn any(field: Field, names: &[String]) -> Option<Condition> {
+/// One of these names, which says nothing of how good a story is.
+fn any(field: Field, names: &[String]) -> Option<Box<dyn Query>> {
     let one_of = names.iter().map(|name| {
         let term = TermQuery::new(Term::from_field_text(field, name), IndexRecordOption::Basic);
         (Occur::Should, Box::new(term) as Box<dyn Query>)
     });
-    (!names.is_empty()).then(|| (Occur::Must, unscored(Box::new(BooleanQuery::new(one_of.collect())))))
-}
-
-/// What only leaves out.
-fn unscored(query: Box<dyn Query>) -> Box<dyn Query> {
-    Box::new(ConstScoreQuery::new(query, 0.0))
+    let one_of = Box::new(BooleanQuery::new(one_of.collect()));
+    (!names.is_empty()).then(|| Box::new(ConstScoreQuery::new(one_of, 0.0)) as Box<dyn Query>)
 }
 
 /// The words of a clause with their places.
@@ -91,22 +116,10 @@ fn tokens(code: &str, clause: &str) -> Vec<(usize, String)> {
     tokens
 }
 
-/// A word, or several that follow each other.
-fn in_field(field: Field, tokens: &[(usize, String)]) -> Option<Box<dyn Query>> {
-    let term = |text: &str| Term::from_field_text(field, text);
-    match tokens {
-        [] => None,
-        [(_, word)] if is_one_unspaced(word) => {
-            // Such a character begins a pair wherever it stands.
-            let begins = RegexQuery::from_pattern(&format!("{word}.*"), field).ok()?;
-            Some(Box::new(begins))
-        }
-        [(_, word)] => Some(Box::new(TermQuery::new(term(word), IndexRecordOption::WithFreqs))),
-        _ => {
-            let terms = tokens.iter().map(|(place, word)| (*place, term(word))).collect();
-            Some(Box::new(PhraseQuery::new_with_offset(terms)))
-        }
-    }
+/// Such a character begins a pair wherever it stands.
+fn beginning_with(character: &str, field: Field) -> Option<Box<dyn Query>> {
+    let begins = RegexQuery::from_pattern(&format!("{character}.*"), field).ok()?;
+    Some(Box::new(begins))
 }
 
 fn is_one_unspaced(word: &str) -> bool {

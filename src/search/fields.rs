@@ -7,7 +7,7 @@ use tantivy::schema::{
 use tantivy::tokenizer::{TextAnalyzer, TokenizerManager};
 
 /// Whatever changes what an index holds for the same stories changes this number.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// What a story is indexed by.
 #[derive(Clone)]
@@ -19,8 +19,9 @@ pub(super) struct Fields {
     pub published: Field,
     pub url: Field,
     pub title: Field,
-    /// For each language with stems, and last for all others: what the text is in, and what the title is in.
-    texts: Vec<(Field, Field)>,
+    /// For each language with stems, and last for all others: what titles and texts are in. Both are in one field, so that what
+    /// cannot be among the best is left out unread whichever of the two has its words.
+    texts: Vec<Field>,
 }
 
 impl Fields {
@@ -36,23 +37,20 @@ impl Fields {
         // The source by its name as it is shown; the field above has it in lower case.
         schema.add_text_field("source_shown", STORED);
         let texts = codes().map(|code| {
-            let mut field = |name: &str| {
-                let indexing = TextFieldIndexing::default()
-                    .set_tokenizer(code)
-                    .set_index_option(IndexRecordOption::WithFreqsAndPositions);
-                schema.add_text_field(
-                    &format!("{name}_{code}"),
-                    TextOptions::default().set_indexing_options(indexing),
-                )
-            };
-            (field("body"), field("title"))
+            let indexing = TextFieldIndexing::default()
+                .set_tokenizer(code)
+                .set_index_option(IndexRecordOption::WithFreqsAndPositions);
+            schema.add_text_field(
+                &format!("text_{code}"),
+                TextOptions::default().set_indexing_options(indexing),
+            )
         });
         let texts = texts.collect();
         Fields { schema: schema.build(), story, source, language, published, url, title, texts }
     }
 
-    /// Where the text and the title of a story in a language are.
-    pub fn of_language(&self, code: &str) -> (Field, Field) {
+    /// Where the title and the text of a story in a language are.
+    pub fn of_language(&self, code: &str) -> Field {
         self.texts[place(code)]
     }
 

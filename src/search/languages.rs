@@ -52,7 +52,7 @@ pub(super) fn code(text: &str) -> Option<String> {
     Some(short.map_or(main, str::to_string))
 }
 
-/// The place of a language's fields: that of a language with stems, or the last.
+/// The place of a language's field: that of a language with stems, or the last.
 pub(super) fn place(code: &str) -> usize {
     STEMMED.iter().position(|(short, ..)| *short == code).unwrap_or(STEMMED.len())
 }

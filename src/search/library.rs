@@ -1,20 +1,29 @@
-use super::clauses::compiled;
+use super::best::Best;
+use super::clauses::{Asked, asked};
+use super::conditions::Conditions;
 use super::error::SearchError;
 use super::fields::{Fields, VERSION, analyzers};
 use super::query::{QueryError, SearchQuery};
 use crate::base::shown;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
-use tantivy::collector::TopDocs;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
 use tantivy::directory::error::OpenReadError;
-use tantivy::query::Query;
+use tantivy::query::{EnableScoring, Weight};
 use tantivy::schema::{Field, Value};
-use tantivy::{DocAddress, Index, IndexReader, ReloadPolicy, Score, Searcher, TantivyDocument, TantivyError};
+use tantivy::{
+    DocAddress, Index, IndexReader, ReloadPolicy, Score, Searcher, SegmentReader, TantivyDocument,
+    TantivyError,
+};
 
 /// Hits of one question.
 const HITS_MAX: usize = 1_000;
+/// Threads that answer a question, where more stories may have its words than one looks through while another is begun.
+const THREADS_MAX: usize = 4;
+const STORIES_OF_A_THREAD: u64 = if cfg!(test) { 1 } else { 20_000 };
 
 /// The index as readers have it: what was committed when it was opened, whoever writes meanwhile.
 pub(crate) struct Library {
@@ -65,11 +74,11 @@ impl Library {
 
     /// The stories that answer a question best, the best first.
     pub fn find(&self, query: &SearchQuery, limit: usize) -> Result<Vec<Hit>, FindError> {
-        let compiled = compiled(query, &self.fields)?;
+        let asked = asked(query, &self.fields)?;
         let limit = limit.clamp(1, HITS_MAX);
         Ok(guarded(&self.path, || {
             let searcher = self.reader.searcher();
-            let best = best_of(&searcher, &compiled, limit);
+            let best = best_of(&searcher, &asked, limit);
             let hits = best.and_then(|best| {
                 best.into_iter()
                     .map(|(score, address)| Ok(self.hit(score, &searcher.doc(address)?)))
@@ -119,21 +128,87 @@ impl Library {
     }
 }
 
-/// The best of what any of these finds; equals are in the order of the index.
+/// The best of what is found in any language; equals are in the order of the index. What was found already tells what need not be
+/// looked at, in whatever language and segment.
 fn best_of(
     searcher: &Searcher,
-    queries: &[Box<dyn Query>],
+    asked: &[Asked],
     limit: usize,
 ) -> Result<Vec<(Score, DocAddress)>, TantivyError> {
-    let mut best = Vec::new();
-    for query in queries {
-        best.extend(searcher.search(&**query, &TopDocs::with_limit(limit).order_by_score())?);
+    let best = Best::new(limit);
+    for asked in asked {
+        let stories = asked.stories_at_most(searcher)?;
+        if stories == 0 {
+            continue;
+        }
+        let slacks = slacks(searcher, asked.field)?;
+        let mut segments: Vec<_> = (0..).zip(slacks).zip(searcher.segment_readers()).collect();
+        segments.sort_by_key(|(_, segment)| std::cmp::Reverse(segment.max_doc()));
+        let threads = match stories < STORIES_OF_A_THREAD || asked.is_one_word {
+            true => 1,
+            false => {
+                thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX).min(segments.len())
+            }
+        };
+        let weight = asked.query.weight(EnableScoring::enabled_from_searcher(searcher))?;
+        let next = AtomicUsize::new(0);
+        let look = || -> Result<(), TantivyError> {
+            while let Some((of_segment, segment)) = segments.get(next.fetch_add(1, Relaxed)) {
+                look_through(segment, *of_segment, (asked, &*weight), &best)?;
+            }
+            Ok(())
+        };
+        thread::scope(|scope| {
+            // Where there is no thread to be had, this one looks through all.
+            let begun = (1..threads).map_while(|_| thread::Builder::new().spawn_scoped(scope, look).ok());
+            let others: Vec<_> = begun.collect();
+            let here = look();
+            let ended =
+                others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            ended.fold(here, Result::and)
+        })?;
     }
-    best.sort_by(|(score, address), (other_score, other)| {
-        other_score.total_cmp(score).then(address.cmp(other))
+    Ok(best.into_sorted())
+}
+
+/// Puts those of a segment that answer to the best.
+fn look_through(
+    segment: &SegmentReader,
+    (number, slack): (u32, Score),
+    (asked, weight): (&Asked, &dyn Weight),
+    best: &Best,
+) -> Result<(), TantivyError> {
+    let Some(mut conditions) = Conditions::here(asked, segment)? else { return Ok(()) };
+    let alive = segment.alive_bitset();
+    let too_little = || {
+        let worst = best.worst();
+        if worst > 0.0 { worst * slack } else { worst }
+    };
+    weight.for_each_pruning(too_little(), segment, &mut |story, score| {
+        let is_good = score >= best.worst() && alive.is_none_or(|alive| alive.is_alive(story));
+        if is_good && conditions.hold(story) {
+            best.put(score, DocAddress::new(number, story));
+        }
+        too_little()
+    })
+}
+
+/// What a block of stories says of its best is by the mean length of texts in its segment, and scores are by that in all of
+/// them: a block may have a story that is better by as much as the two differ. Beside it, sums are rounded.
+fn slacks(searcher: &Searcher, field: Field) -> Result<Vec<Score>, TantivyError> {
+    const ROUNDING: f64 = 1e-5;
+    let lengths = searcher.segment_readers().iter().map(|segment| {
+        let tokens = segment.inverted_index(field)?.total_num_tokens();
+        Ok((tokens as f64, f64::from(segment.max_doc())))
     });
-    best.truncate(limit);
-    Ok(best)
+    let lengths: Vec<(f64, f64)> = lengths.collect::<Result<_, TantivyError>>()?;
+    let all = lengths.iter().fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
+    let slack = |(tokens, stories): (f64, f64)| {
+        let ratio = (tokens * all.1) / (stories * all.0);
+        let slack = ratio.min(1.0 / ratio) * (1.0 - ROUNDING);
+        if slack.is_finite() { slack as Score } else { 0.0 }
+    };
+    Ok(lengths.into_iter().map(slack).collect())
 }
 
 /// Why nothing can be found.

@@ -18,6 +18,8 @@ const MEMORY_BYTES: usize = 192 << 20;
 const TEXT_BYTES_MAX: usize = 1 << 20;
 const TITLE_BYTES_MAX: usize = 4 << 10;
 const NAME_BYTES_MAX: usize = 1 << 10;
+/// A word in a title counts as so many in a text.
+const TITLE_COUNTS: usize = 2;
 /// Stories of one commit while an index is made anew.
 const STORIES_PER_COMMIT: u64 = 100_000;
 
@@ -80,7 +82,7 @@ impl StoryIndex {
             writer.delete_term(Term::from_field_u64(fields.story, story.story));
         }
         let language = code(&story.language);
-        let (body, title) = fields.of_language(language.as_deref().unwrap_or(OTHER));
+        let text = fields.of_language(language.as_deref().unwrap_or(OTHER));
         let mut document = TantivyDocument::default();
         document.add_u64(fields.story, story.story);
         document.add_text(fields.source, cut(&story.source, NAME_BYTES_MAX).to_lowercase());
@@ -93,8 +95,10 @@ impl StoryIndex {
         if let Some(published_s) = story.published_s {
             document.add_i64(fields.published, published_s);
         }
-        document.add_text(title, cut(&story.title, TITLE_BYTES_MAX));
-        document.add_text(body, cut(&story.text, TEXT_BYTES_MAX));
+        for _ in 0..TITLE_COUNTS {
+            document.add_text(text, cut(&story.title, TITLE_BYTES_MAX));
+        }
+        document.add_text(text, cut(&story.text, TEXT_BYTES_MAX));
         writer.add_document(document).map_err(|error| SearchError::told(&self.path, error))?;
         (self.place, self.is_ahead) = (story.after, true);
         Ok(())

@@ -1,4 +1,5 @@
 use super::*;
+use crate::base::Rng;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -314,10 +315,111 @@ fn hostile_texts_and_questions_have_bounds() {
     let pairs = SearchQuery::parse(&"東京".repeat(100)).unwrap();
     let error = library.find(&pairs, 10).unwrap_err().to_string();
     assert!(error.starts_with("a question has at most"), "{error}");
-    for text in ["*", "a*b?", "[a TO b]", "body_en:x", "(((", "+-!^~", "a AND OR NOT b", ".*東", "\u{202e}x"]
+    for text in ["*", "a*b?", "[a TO b]", "text_en:x", "(((", "+-!^~", "a AND OR NOT b", ".*東", "\u{202e}x"]
     {
         if let Ok(query) = SearchQuery::parse(text) {
             library.find(&query, usize::MAX).unwrap();
+        }
+    }
+}
+
+/// Words whose stems are themselves.
+const WORDS: [&str; 8] = ["ba", "ko", "ri", "tu", "ze", "mo", "lu", "po"];
+
+/// Stories as lists of words: who has what is told by looking at all of them.
+struct Plain {
+    title: Vec<usize>,
+    text: Vec<usize>,
+    published_s: Option<i64>,
+}
+
+impl Plain {
+    fn drawn(rng: &mut Rng, longest: u64) -> Plain {
+        let mut words = |most: u64| -> Vec<usize> {
+            // Common words and seldom ones.
+            (0..1 + rng.below(most))
+                .map(|_| rng.below(WORDS.len() as u64).min(rng.below(12)) as usize)
+                .collect()
+        };
+        let (title, text) = (words(4), words(longest));
+        let published_s = (rng.below(8) > 0).then(|| rng.below(100) as i64);
+        Plain { title, text, published_s }
+    }
+
+    fn has(&self, phrase: &[usize]) -> bool {
+        [&self.title, &self.text].iter().any(|words| words.windows(phrase.len()).any(|part| part == phrase))
+    }
+}
+
+fn said(words: &[usize]) -> String {
+    words.iter().map(|word| WORDS[*word]).collect::<Vec<_>>().join(" ")
+}
+
+/// Whatever is left out unread: all that answers is found, and nothing else, and fewer hits are the first of more.
+#[test]
+fn what_is_found_is_what_a_look_at_every_story_finds() {
+    let folder = Folder::new("model");
+    let path = folder.index();
+    let mut rng = Rng::new(16);
+    // Segments of other languages and lengths, and of more stories than a block has.
+    let parts = [
+        (2_500, ["en", "en", "en", "de"], 20),
+        (1_000, ["de", "de", "en", ""], 90),
+        (500, ["", "en", "fi", ""], 8),
+    ];
+    let mut shelf = Shelf::default();
+    let mut plain: Vec<Plain> = Vec::new();
+    let mut index = StoryIndex::open(&path).unwrap();
+    for (stories, languages, longest) in parts {
+        for _ in 0..stories {
+            let story = Plain::drawn(&mut rng, longest);
+            let (language, number) = (languages[rng.below(4) as usize], plain.len());
+            shelf.put(number as u64, language, &said(&story.title), &said(&story.text));
+            shelf.stories[number].published_s = story.published_s;
+            plain.push(story);
+        }
+        index.take(&mut shelf, stories).unwrap();
+        index.commit().unwrap();
+    }
+    // Some twice, so that the first of the two is left out.
+    for story in (0..plain.len()).step_by(9) {
+        let again = shelf.stories[story].clone();
+        index.add(&again).unwrap();
+    }
+    index.commit().unwrap();
+    index.close().unwrap();
+    let library = Library::open(&path).unwrap();
+    for number in 0..300 {
+        let phrases: Vec<Vec<usize>> = (0..1 + rng.below(3))
+            .map(|_| (0..1 + rng.below(3)).map(|_| rng.below(WORDS.len() as u64) as usize).collect())
+            .collect();
+        let source = (rng.below(4) == 0).then(|| rng.below(2));
+        let since_s = (rng.below(3) == 0).then(|| rng.below(100) as i64);
+        let until_s = (rng.below(3) == 0).then(|| since_s.unwrap_or(0) + rng.below(50) as i64);
+        let mut text: Vec<String> = phrases.iter().map(|phrase| format!("\"{}\"", said(phrase))).collect();
+        text.extend(source.map(|source| format!("source:source{source}.example")));
+        let query = SearchQuery::parse(&text.join(" ")).unwrap().published(since_s, until_s).unwrap();
+        let has = |(story, plain): &(usize, &Plain)| {
+            let in_time = plain.published_s.is_some_and(|at_s| {
+                since_s.is_none_or(|since_s| at_s >= since_s) && until_s.is_none_or(|until_s| at_s <= until_s)
+            });
+            phrases.iter().all(|phrase| plain.has(phrase))
+                && source.is_none_or(|source| *story as u64 % 2 == source)
+                && (in_time || (since_s.is_none() && until_s.is_none()))
+        };
+        let expected: Vec<u64> =
+            plain.iter().enumerate().filter(has).map(|(story, _)| story as u64).collect();
+        let all = library.find(&query, 1_000).unwrap();
+        let mut stories: Vec<u64> = all.iter().map(|hit| hit.story).collect();
+        stories.sort_unstable();
+        match expected.len() <= 1_000 {
+            true => assert_eq!(stories, expected, "{number}: {query:?}"),
+            false => assert!(all.len() == 1_000 && stories.iter().all(|story| expected.contains(story))),
+        }
+        assert!(all.is_sorted_by(|one, other| one.score >= other.score), "{number}: {query:?}");
+        for limit in [1, 3, 10, 10] {
+            let first = library.find(&query, limit).unwrap();
+            assert_eq!(first, all[..limit.min(all.len())], "{number}: {query:?}");
         }
     }
 }

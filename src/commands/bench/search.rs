@@ -25,6 +25,9 @@ pub(super) struct SearchBenchArgs {
     /// Stories
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     stories: u64,
+    /// Words of a story, on average; the default makes stories of 3.6 KB
+    #[arg(long, value_name = "N", default_value_t = 413, value_parser = clap::value_parser!(u64).range(60..=100_000))]
+    words: u64,
     /// Questions
     #[arg(long, value_name = "N", default_value_t = 2_000)]
     questions: usize,
@@ -67,7 +70,7 @@ impl SearchBenchArgs {
             return Err(Failure::Usage("measure at least once (--stories, --questions)".into()));
         }
         let stage = Stage::unmade(&self.data)?;
-        let texts = SearchTexts::new(self.seed, self.stories);
+        let texts = SearchTexts::new(self.seed, self.stories, self.words);
         let (mut made_us, mut text_bytes, before_us) = (0.0, 0, process_us());
         let mut index = StoryIndex::open(&stage.dir)?;
         for story in 0..self.stories {

@@ -4,7 +4,6 @@ use crate::search::SearchDoc;
 /// Words of the made-up languages, and characters of the one without spaces.
 const WORDS: f64 = 200_000.0;
 const CHARACTERS: f64 = 3_000.0;
-const WORDS_PER_STORY: u64 = 560;
 const SOURCES: u64 = 200;
 /// A story a minute, from 2025 on.
 const FIRST_S: i64 = 1_735_689_600;
@@ -21,11 +20,13 @@ const ENDINGS: [&str; 8] = ["", "", "", "s", "ing", "ed", "ation", "ly"];
 pub(super) struct SearchTexts {
     seed: u64,
     stories: u64,
+    /// Of a story, on average.
+    words: u64,
 }
 
 impl SearchTexts {
-    pub fn new(seed: u64, stories: u64) -> SearchTexts {
-        SearchTexts { seed, stories }
+    pub fn new(seed: u64, stories: u64, words: u64) -> SearchTexts {
+        SearchTexts { seed, stories, words }
     }
 
     pub fn first_s(&self) -> i64 {
@@ -45,7 +46,7 @@ impl SearchTexts {
             88..95 => "es",
             _ => "ja",
         };
-        let length = WORDS_PER_STORY / 2 + rng.below(WORDS_PER_STORY);
+        let length = self.words / 2 + rng.below(self.words);
         let (title, text) = (said(&mut rng, language, 9), said(&mut rng, language, length));
         let source = rng.below(SOURCES);
         SearchDoc {
