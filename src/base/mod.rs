@@ -22,6 +22,7 @@
 //! | `rng`        | a small seeded generator for the simulation and the driver seeds    |
 //! | `text`       | what came from the network, made safe for a terminal; edit distance |
 //! | `varint`     | numbers in seven bits a byte                                        |
+//! | `workers`    | who does work that can be shared                                    |
 
 mod civil;
 mod durations;
@@ -40,6 +41,7 @@ mod slots;
 mod text;
 pub(crate) mod varint;
 mod wheel;
+mod workers;
 
 pub(crate) use civil::Civil;
 pub(crate) use durations::Durations;
@@ -60,6 +62,7 @@ pub(crate) use slots::Slots;
 pub use text::shown;
 pub(crate) use text::{counted, edits, grouped, plural, push_decimal, span};
 pub(crate) use wheel::{RowWheel, TimerWheel};
+pub use workers::{OneWorker, Workers};
 
 /// Hash of a URL or a host name, for tables in memory. Never written to disk.
 pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {

@@ -1,7 +1,7 @@
 use super::search::AskArgs;
 use super::shared::{Failure, say, sized, stream, tell, write_json};
 use crate::base::{rfc3339, shown};
-use crate::engine::{StoryTexts, search_folder};
+use crate::engine::{StoryTexts, Threads, search_folder};
 use crate::feeds::StoriesView;
 use crate::search::{FindError, Hit, Library, SearchFacts, SearchQuery, StoryIndex};
 use serde::Serialize;
@@ -23,6 +23,9 @@ struct Listed<'a> {
     url: &'a str,
 }
 
+/// A question is answered by so many.
+pub(super) const THREADS_MAX: usize = 4;
+
 pub(super) fn ask(asked: &AskArgs) -> Result<(), Failure> {
     let mut query = SearchQuery::parse(&asked.words.join(" ")).map_err(Failure::usage)?;
     for name in &asked.source {
@@ -35,7 +38,8 @@ pub(super) fn ask(asked: &AskArgs) -> Result<(), Failure> {
     let query = query.published(seconds(asked.since), seconds(asked.until)).map_err(Failure::usage)?;
     quiet_panics();
     let library = Library::open(&search_folder(&asked.data.path))?;
-    let hits = library.find(&query, usize::from(asked.limit)).map_err(|error| match error {
+    let hits = library.find(&query, usize::from(asked.limit), &Threads::at_most(THREADS_MAX));
+    let hits = hits.map_err(|error| match error {
         FindError::Query(error) => Failure::usage(error),
         FindError::Index(error) => error.into(),
     })?;

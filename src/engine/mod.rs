@@ -97,8 +97,8 @@ pub(crate) use inspect::verify_view::{VerifiedNode, VerifyView};
 pub use links::LinksConfig;
 pub(crate) use links::{LinkPort, Links};
 pub(crate) use master::{
-    MasterCore, MasterMeans, MasterNode, MasterSummary, OrderOf, TABLE_NOTE, Threads, assemble_master,
-    drained, give_order,
+    MasterCore, MasterMeans, MasterNode, MasterSummary, OrderOf, TABLE_NOTE, assemble_master, drained,
+    give_order,
 };
 pub use master::{Postgres, Stranger};
 pub(crate) use master::{join_rules, keep_pair_terms, master_rules};
@@ -126,6 +126,7 @@ pub(crate) use runtime::readings::{Role, State};
 pub use runtime::running::Running;
 pub use runtime::settings_news::SettingsNews;
 pub(crate) use runtime::shard_thread::ShardMaker;
+pub(crate) use runtime::threads::Threads;
 #[cfg(feature = "search")]
 pub(crate) use searching::search_folder;
 #[cfg(feature = "search")]

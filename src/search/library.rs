@@ -4,13 +4,13 @@ use super::conditions::Conditions;
 use super::error::SearchError;
 use super::fields::{Fields, VERSION, analyzers};
 use super::query::{QueryError, SearchQuery};
-use crate::base::shown;
+use crate::base::{Workers, shown};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::thread;
+use std::sync::{Mutex, PoisonError};
 use tantivy::directory::error::OpenReadError;
 use tantivy::query::{EnableScoring, Weight};
 use tantivy::schema::{Field, Value};
@@ -21,9 +21,8 @@ use tantivy::{
 
 /// Hits of one question.
 const HITS_MAX: usize = 1_000;
-/// Threads that answer a question, where more stories may have its words than one looks through while another is begun.
-const THREADS_MAX: usize = 4;
-const STORIES_OF_A_THREAD: u64 = if cfg!(test) { 1 } else { 20_000 };
+/// Work is shared where more stories than that may have all words: fewer are looked through while another begins.
+const STORIES_SHARED: u64 = if cfg!(test) { 1 } else { 20_000 };
 
 /// The index as readers have it: what was committed when it was opened, whoever writes meanwhile.
 pub(crate) struct Library {
@@ -72,13 +71,18 @@ impl Library {
         })
     }
 
-    /// The stories that answer a question best, the best first.
-    pub fn find(&self, query: &SearchQuery, limit: usize) -> Result<Vec<Hit>, FindError> {
+    /// The stories that answer a question best, the best first. The work is shared where many stories may do.
+    pub fn find(
+        &self,
+        query: &SearchQuery,
+        limit: usize,
+        workers: &dyn Workers,
+    ) -> Result<Vec<Hit>, FindError> {
         let asked = asked(query, &self.fields)?;
         let limit = limit.clamp(1, HITS_MAX);
         Ok(guarded(&self.path, || {
             let searcher = self.reader.searcher();
-            let best = best_of(&searcher, &asked, limit);
+            let best = best_of(&searcher, &asked, limit, workers);
             let hits = best.and_then(|best| {
                 best.into_iter()
                     .map(|(score, address)| Ok(self.hit(score, &searcher.doc(address)?)))
@@ -134,6 +138,7 @@ fn best_of(
     searcher: &Searcher,
     asked: &[Asked],
     limit: usize,
+    workers: &dyn Workers,
 ) -> Result<Vec<(Score, DocAddress)>, TantivyError> {
     let best = Best::new(limit);
     for asked in asked {
@@ -144,29 +149,22 @@ fn best_of(
         let slacks = slacks(searcher, asked.field)?;
         let mut segments: Vec<_> = (0..).zip(slacks).zip(searcher.segment_readers()).collect();
         segments.sort_by_key(|(_, segment)| std::cmp::Reverse(segment.max_doc()));
-        let threads = match stories < STORIES_OF_A_THREAD || asked.is_one_word {
-            true => 1,
-            false => {
-                thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX).min(segments.len())
-            }
-        };
         let weight = asked.query.weight(EnableScoring::enabled_from_searcher(searcher))?;
-        let next = AtomicUsize::new(0);
-        let look = || -> Result<(), TantivyError> {
+        let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
+        let look = |_| {
             while let Some((of_segment, segment)) = segments.get(next.fetch_add(1, Relaxed)) {
-                look_through(segment, *of_segment, (asked, &*weight), &best)?;
+                if let Err(error) = look_through(segment, *of_segment, (asked, &*weight), &best) {
+                    *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                }
             }
-            Ok(())
         };
-        thread::scope(|scope| {
-            // Where there is no thread to be had, this one looks through all.
-            let begun = (1..threads).map_while(|_| thread::Builder::new().spawn_scoped(scope, look).ok());
-            let others: Vec<_> = begun.collect();
-            let here = look();
-            let ended =
-                others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            ended.fold(here, Result::and)
-        })?;
+        match stories < STORIES_SHARED || asked.is_one_word {
+            true => look(0),
+            false => workers.each(&look),
+        }
+        if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(error);
+        }
     }
     Ok(best.into_sorted())
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::base::Rng;
+use crate::base::{Rng, Workers};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -51,6 +51,22 @@ impl SearchSource for Shelf {
     }
 }
 
+/// Threads, as the product has them.
+struct Two;
+
+impl Workers for Two {
+    fn count(&self) -> usize {
+        2
+    }
+
+    fn each(&self, work: &(dyn Fn(usize) + Sync)) {
+        std::thread::scope(|scope| {
+            scope.spawn(|| work(1));
+            work(0);
+        });
+    }
+}
+
 /// A folder of its own, removed afterwards.
 struct Folder(PathBuf);
 
@@ -86,7 +102,7 @@ fn found(path: &Path, text: &str) -> Vec<u64> {
 }
 
 fn best(path: &Path, query: SearchQuery) -> Vec<u64> {
-    Library::open(path).unwrap().find(&query, 100).unwrap().iter().map(|hit| hit.story).collect()
+    Library::open(path).unwrap().find(&query, 100, &Two).unwrap().iter().map(|hit| hit.story).collect()
 }
 
 fn library() -> Shelf {
@@ -120,8 +136,9 @@ fn the_best_of_all_languages_comes_first_whichever_it_is() {
         );
         let library = Library::open(&path).unwrap();
         let query = SearchQuery::parse("berlin").unwrap();
-        let stories =
-            |limit| library.find(&query, limit).unwrap().iter().map(|hit| hit.story).collect::<Vec<_>>();
+        let stories = |limit| {
+            library.find(&query, limit, &Two).unwrap().iter().map(|hit| hit.story).collect::<Vec<_>>()
+        };
         // The two that are equally good are in one segment, which has them as they were indexed.
         assert_eq!(stories(3), [2, 1, 3], "{best} before {other}");
         assert_eq!(stories(2), [2, 1]);
@@ -192,7 +209,7 @@ fn a_title_counts_for_more_and_times_leave_out() {
         let query = storm.clone().published(since, until).unwrap();
         assert_eq!(best(&path, query).len(), expected, "{since:?} {until:?}");
     }
-    let hit = &Library::open(&path).unwrap().find(&storm, 1).unwrap()[0];
+    let hit = &Library::open(&path).unwrap().find(&storm, 1, &Two).unwrap()[0];
     let told =
         (hit.source.as_str(), hit.language.as_str(), hit.published_s, hit.title.as_str(), hit.url.as_str());
     assert_eq!(told, ("Source0.example", "en", Some(2_000), "Storm over the sea", "http://example.org/2"));
@@ -242,7 +259,7 @@ fn an_index_is_made_anew_beside_the_one_in_use() {
     shelf.put(10, "en", "One more", "A river");
     assert_eq!(StoryIndex::reindex(&path, &mut shelf, |_| ()).unwrap(), Reindexed { stories: 10 });
     assert_eq!(found(&path, "river"), [1, 3, 10]);
-    assert_eq!(reader.find(&SearchQuery::parse("river").unwrap(), 9).unwrap().len(), 2);
+    assert_eq!(reader.find(&SearchQuery::parse("river").unwrap(), 9, &Two).unwrap().len(), 2);
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1, "nothing is left beside it");
     // A source that was made anew is shorter than the place of the index.
     let mut shorter = Shelf::of(&[(1, "en", "a", "b")]);
@@ -276,7 +293,7 @@ fn a_damaged_index_is_said_with_its_mend() {
                 None => fs::remove_file(file).unwrap(),
             }
             let looked = Library::open(&path).and_then(|library| {
-                let _ = library.find(&SearchQuery::parse("river 東 \"sea level\"").unwrap(), 10);
+                let _ = library.find(&SearchQuery::parse("river 東 \"sea level\"").unwrap(), 10, &Two);
                 library.checked()
             });
             if let Err(error) = looked {
@@ -313,12 +330,12 @@ fn hostile_texts_and_questions_have_bounds() {
     let library = Library::open(&path).unwrap();
     // Pairs of characters are words, too.
     let pairs = SearchQuery::parse(&"東京".repeat(100)).unwrap();
-    let error = library.find(&pairs, 10).unwrap_err().to_string();
+    let error = library.find(&pairs, 10, &Two).unwrap_err().to_string();
     assert!(error.starts_with("a question has at most"), "{error}");
     for text in ["*", "a*b?", "[a TO b]", "text_en:x", "(((", "+-!^~", "a AND OR NOT b", ".*東", "\u{202e}x"]
     {
         if let Ok(query) = SearchQuery::parse(text) {
-            library.find(&query, usize::MAX).unwrap();
+            library.find(&query, usize::MAX, &Two).unwrap();
         }
     }
 }
@@ -409,7 +426,7 @@ fn what_is_found_is_what_a_look_at_every_story_finds() {
         };
         let expected: Vec<u64> =
             plain.iter().enumerate().filter(has).map(|(story, _)| story as u64).collect();
-        let all = library.find(&query, 1_000).unwrap();
+        let all = library.find(&query, 1_000, &Two).unwrap();
         let mut stories: Vec<u64> = all.iter().map(|hit| hit.story).collect();
         stories.sort_unstable();
         match expected.len() <= 1_000 {
@@ -418,7 +435,7 @@ fn what_is_found_is_what_a_look_at_every_story_finds() {
         }
         assert!(all.is_sorted_by(|one, other| one.score >= other.score), "{number}: {query:?}");
         for limit in [1, 3, 10, 10] {
-            let first = library.find(&query, limit).unwrap();
+            let first = library.find(&query, limit, &Two).unwrap();
             assert_eq!(first, all[..limit.min(all.len())], "{number}: {query:?}");
         }
     }

@@ -3,7 +3,9 @@ use super::record::RecordArgs;
 use super::search_texts::SearchTexts;
 use super::stage::Stage;
 use crate::base::Rng;
+use crate::commands::search_answers::THREADS_MAX;
 use crate::commands::shared::Failure;
+use crate::engine::Threads;
 use crate::search::{Library, SearchQuery, StoryIndex};
 use clap::Args;
 use serde::Serialize;
@@ -93,7 +95,7 @@ impl SearchBenchArgs {
             let kind = number % KINDS.len();
             let query = self.question(kind, &texts, &mut rng)?;
             let begun = Instant::now();
-            let hits = library.find(&query, 10)?;
+            let hits = library.find(&query, 10, &Threads::at_most(THREADS_MAX))?;
             let ms = begun.elapsed().as_secs_f64() * 1e3;
             if number >= KINDS.len() * 5 {
                 took[kind].push(ms);

@@ -1,7 +1,7 @@
 use super::messages::{NodeReport, Said, ToNodes};
 use super::orders::{OrderOf, Orders};
 use super::spool::{Spool, Whole};
-use crate::base::{Now, shown};
+use crate::base::{Now, Workers, shown};
 use crate::config::{self, Bytes, Config};
 use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::counters::{Counter, Counters};
@@ -11,7 +11,7 @@ use crate::engine::runtime::live_config::LiveConfig;
 use crate::engine::runtime::master_status::{MasterBoard, Neighbour, ServerStatus};
 use crate::limits::{MASTER_AHEAD_S, MASTER_REPORT_WORDS};
 use crate::master::args::Args;
-use crate::master::epoch::{AHEAD_S, JoinRules, Workers};
+use crate::master::epoch::{AHEAD_S, JoinRules};
 use crate::master::keeping::{Committed, Kept, Master, MasterRules, Told};
 use crate::master::map::{Server, ServerState};
 use crate::master::moves::{Closed, MasterDesk, MoveError, MoveNews, MoveOrder, Moves};

@@ -21,7 +21,6 @@
 //! | `peer_link`    | what two masters ask each other                                           |
 //! | `orders`       | what an operator asks for: files in `orders` of the data directory        |
 //! | `messages`     | what they tell each other                                                 |
-//! | `workers`      | threads that share an epoch                                               |
 //! | `database`     | the table `partner_domain` in PostgreSQL, that two masters share          |
 
 mod assembly;
@@ -36,11 +35,9 @@ mod peer_link;
 mod piece;
 mod queue_server;
 mod spool;
-mod workers;
 
 pub(crate) use assembly::{MasterCore, MasterMeans, assemble_master};
 pub use database::{Postgres, Stranger};
 pub(crate) use epoch_actor::{TABLE_NOTE, drained, join_rules, keep_pair_terms, master_rules};
 pub(crate) use node::{MasterNode, MasterSummary};
 pub(crate) use orders::{OrderOf, give_order};
-pub(crate) use workers::Threads;

@@ -34,6 +34,7 @@
 //! | `events`        | every event there is: name, level, fields, meaning                               |
 //! | `notices`       | what a user is told, from any thread                                             |
 //! | `counters`      | one table per thread, summed for progress, summary, JSON and metrics             |
+//! | `threads`       | threads that share work for as long as it takes                                   |
 //! | `database_url`  | where a PostgreSQL is, without its password wherever that is shown               |
 //! | `master_status` | how a master is, for whoever asks                                                |
 //! | `groups`        | figures that come many at a time, and what each is called                        |
@@ -63,4 +64,5 @@ pub(crate) mod settings_news;
 pub(crate) mod shard_lane;
 pub(crate) mod shard_thread;
 pub(crate) mod store_actors;
+pub(crate) mod threads;
 pub(crate) mod wiring;

@@ -1,6 +1,6 @@
 use super::indexing::IndexingActor;
 use super::story_texts::StoryTexts;
-use crate::base::Now;
+use crate::base::{Now, OneWorker};
 use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::health::Health;
 use crate::extractor::{StoryText, Texts};
@@ -55,7 +55,7 @@ fn folder(name: &str) -> PathBuf {
 
 fn found(path: &Path) -> usize {
     let query = SearchQuery::parse("word").unwrap();
-    Library::open(path).map_or(0, |library| library.find(&query, 1_000).unwrap().len())
+    Library::open(path).map_or(0, |library| library.find(&query, 1_000, &OneWorker).unwrap().len())
 }
 
 fn turn_all(actor: &mut IndexingActor<Shelf>, now: Now) -> Turned {

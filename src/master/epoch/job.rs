@@ -1,6 +1,6 @@
 use super::current_log::CurrentLog;
 use super::id_key::IdKey;
-use crate::base::named_enum;
+use crate::base::{Workers, named_enum};
 use crate::master::InputFile;
 use std::io::Write;
 use std::path::Path;
@@ -89,27 +89,5 @@ impl UrlCanon for AsWritten {
 
     fn apply<'a>(&self, url: &'a str, _: &'a mut String) -> &'a str {
         url
-    }
-}
-
-/// Who does the work of an epoch: threads, where there are some.
-pub trait Workers: Sync {
-    fn count(&self) -> usize;
-
-    /// Does `work` once for each number below [`Workers::count`], at once or one after the other, and comes back when all
-    /// are done.
-    fn each(&self, work: &(dyn Fn(usize) + Sync));
-}
-
-/// All of it is done by whoever asks.
-pub struct OneWorker;
-
-impl Workers for OneWorker {
-    fn count(&self) -> usize {
-        1
-    }
-
-    fn each(&self, work: &(dyn Fn(usize) + Sync)) {
-        work(0);
     }
 }

@@ -38,7 +38,7 @@ mod text;
 pub use current_log::{CurrentLog, CurrentRows, CurrentWriter};
 pub use domain::Domains;
 pub use id_key::IdKey;
-pub use job::{AHEAD_S, AsWritten, DomainBy, JoinJob, JoinRules, OneWorker, UrlCanon, Workers};
+pub use job::{AHEAD_S, AsWritten, DomainBy, JoinJob, JoinRules, UrlCanon};
 pub use join::join;
 pub use joined::Joined;
 pub use row::{CurrentRow, TagMark};

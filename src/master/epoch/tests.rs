@@ -1,7 +1,7 @@
 //! An epoch against a model of it, and against itself with little memory and many workers.
 
 use super::*;
-use crate::base::Rng;
+use crate::base::{OneWorker, Rng, Workers};
 use crate::master::{EpochCounts, InputFile};
 use crate::proto::reflog::Stamp;
 use proptest::prelude::*;

@@ -1,9 +1,10 @@
 use super::super::InputFile;
-use super::super::epoch::{CurrentLog, IdKey, JoinJob, JoinRules, Joined, UrlCanon, Workers, join};
+use super::super::epoch::{CurrentLog, IdKey, JoinJob, JoinRules, Joined, UrlCanon, join};
 use super::files::about;
 use super::rejects::Rejects;
 use super::state::EpochRules;
 use super::told::Told;
+use crate::base::Workers;
 use std::io;
 use std::path::{Path, PathBuf};
 

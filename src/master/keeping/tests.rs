@@ -1,8 +1,9 @@
-use super::super::epoch::{AsWritten, JoinRules, OneWorker};
+use super::super::epoch::{AsWritten, JoinRules};
 use super::super::map::Server;
 use super::super::queue::{Entry, QueueLimits};
 use super::super::{By, Fault, MapRow, MemoryTable, PartnerDomain, ServerId};
 use super::*;
+use crate::base::OneWorker;
 use crate::proto::reflog::Stamp;
 use std::fs;
 use std::io;

@@ -1,5 +1,5 @@
 use super::plan::{MASTERS_MAX, MasterPlan, NODES_MAX};
-use crate::base::{Now, Wall};
+use crate::base::{Now, OneWorker, Wall};
 use crate::config::{Config, MasterAddress, Server};
 use crate::driver::{SimDriver, SimNet};
 use crate::engine::{
@@ -7,7 +7,7 @@ use crate::engine::{
     MasterFeed, MasterMeans, MasterReport, Names, NodeCore, NodeSetup, OpenIndex, Seated, ShardMaker,
     assemble, assemble_master,
 };
-use crate::master::epoch::{IdKey, OneWorker};
+use crate::master::epoch::IdKey;
 use crate::master::map::ServerState;
 use crate::master::{MemoryTable, PartnerDomain};
 use crate::rings::Doorbell;

@@ -1,7 +1,15 @@
-use crate::master::epoch::Workers;
+use crate::base::Workers;
 
-/// Threads that share the work of an epoch: this one, and others for as long as it takes.
+/// Threads that share work: this one, and others for as long as it takes.
 pub(crate) struct Threads(pub usize);
+
+impl Threads {
+    /// One for each core, and no more than this.
+    #[cfg_attr(not(feature = "search"), expect(dead_code))]
+    pub fn at_most(most: usize) -> Threads {
+        Threads(std::thread::available_parallelism().map_or(1, usize::from).min(most))
+    }
+}
 
 impl Workers for Threads {
     fn count(&self) -> usize {
@@ -12,7 +20,7 @@ impl Workers for Threads {
         std::thread::scope(|scope| {
             for number in 1..self.0 {
                 let spawned = std::thread::Builder::new()
-                    .name(format!("epoch-{number}"))
+                    .name(format!("worker-{number}"))
                     .spawn_scoped(scope, move || work(number));
                 // Without another thread, this one does it.
                 if spawned.is_err() {
