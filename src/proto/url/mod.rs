@@ -16,6 +16,7 @@ mod crawl_url;
 mod escapes;
 mod link_base;
 mod normal;
+mod public_suffixes;
 mod rules;
 mod surt;
 mod url_view;

@@ -1,3 +1,4 @@
+use super::public_suffixes::registered;
 use super::surt::is_address;
 use crate::limits::URL_BYTES_MAX;
 use memchr::memchr;
@@ -143,7 +144,7 @@ pub fn registrable(host: &str) -> &str {
     if is_address(host) {
         return host;
     }
-    psl::domain_str(host).unwrap_or(host)
+    registered(host).unwrap_or(host)
 }
 
 const _: () = assert!(URL_BYTES_MAX <= u16::MAX as usize, "places in a URL are 16 bits");
