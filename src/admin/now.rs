@@ -1,9 +1,9 @@
 use super::office::Office;
+use crate::base::SortedMap;
 use crate::base::{Durations, rfc3339};
 use crate::doc_index::IndexStats;
 use crate::engine::{Figures, Group, NodeState, NodeStatus, Outlook, Readings, Role, Snapshot, sentence};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A process at one moment: `GET /api/v1/now`. Units are in the names; counters count since the start, so that two of these
@@ -18,7 +18,7 @@ pub struct Now {
     seconds: f64,
     documents: u64,
     /// Those that there are, by what came of them.
-    results: BTreeMap<&'static str, u64>,
+    results: SortedMap<&'static str, u64>,
     received_bytes: u64,
     stored_bytes: u64,
     /// Of the last ten seconds.
@@ -26,12 +26,12 @@ pub struct Now {
     /// Requests on the wire.
     open: u64,
     /// Hosts by what their next URL waits for.
-    hosts: BTreeMap<&'static str, u64>,
+    hosts: SortedMap<&'static str, u64>,
     /// `None` without a doc index, or if that did not answer in time.
-    urls: Option<BTreeMap<&'static str, u64>>,
+    urls: Option<SortedMap<&'static str, u64>>,
     fetch_ms: Quantiles,
     /// Processor time by thread.
-    cpu_us: BTreeMap<String, u64>,
+    cpu_us: SortedMap<String, u64>,
     store: Option<Store>,
     audit: Audit,
     eta_s: Option<u64>,
@@ -102,8 +102,8 @@ impl Now {
 }
 
 /// URLs by state: those that the index has just counted, and the rest as it publishes them now and then.
-fn urls(all: &Figures, stats: &IndexStats) -> BTreeMap<&'static str, u64> {
-    let mut urls: BTreeMap<&'static str, u64> = all.named(Group::IndexUrls).collect();
+fn urls(all: &Figures, stats: &IndexStats) -> SortedMap<&'static str, u64> {
+    let mut urls: SortedMap<&'static str, u64> = all.named(Group::IndexUrls).collect();
     urls.extend([
         ("known", stats.known),
         ("pending", stats.left()),

@@ -20,6 +20,7 @@
 //! | `guard`      | addresses and ports we never connect to                             |
 //! | `random`     | a number from the system that cannot be foreseen                    |
 //! | `rng`        | a small seeded generator for the simulation and the driver seeds    |
+//! | `sorted`     | maps and sets of few, in order                                      |
 //! | `text`       | what came from the network, made safe for a terminal; edit distance |
 //! | `varint`     | numbers in seven bits a byte                                        |
 //! | `workers`    | who does work that can be shared                                    |
@@ -38,6 +39,7 @@ mod now;
 mod random;
 mod rng;
 mod slots;
+mod sorted;
 mod text;
 pub(crate) mod varint;
 mod wheel;
@@ -59,6 +61,7 @@ pub(crate) use now::{CLOCK_SET_S, Wall, rfc3339};
 pub(crate) use random::random_u64;
 pub use rng::Rng;
 pub(crate) use slots::Slots;
+pub(crate) use sorted::{SortedMap, SortedSet};
 pub use text::shown;
 pub(crate) use text::{counted, edits, grouped, plural, push_decimal, span};
 pub(crate) use wheel::{RowWheel, TimerWheel};

@@ -1,9 +1,9 @@
 use super::bench::FarmProcess;
 use super::demo_master::Player;
 use super::shared::{Failure, Interrupt, Signals, Ticker, counted, now_ms, print};
+use crate::base::SortedMap;
 use crate::base::shown;
 use crate::feeds::{StoriesView, Story, StoryId, StoryState};
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -32,7 +32,7 @@ struct Arrivals {
     /// Those that had been posted before the crawl began.
     before: u64,
     /// Stories that are to be fetched, by number.
-    pending: BTreeMap<u32, Story>,
+    pending: SortedMap<u32, Story>,
     /// Seconds from the posting of each to its discovery.
     delays_s: Vec<u32>,
 }
@@ -50,7 +50,7 @@ impl Arrivals {
             }
         }
         let mut arrived = Vec::new();
-        let mut still = BTreeMap::new();
+        let mut still = SortedMap::new();
         for (number, story) in std::mem::take(&mut self.pending) {
             match view.story(StoryId(number))?.filter(|story| story.state != StoryState::Pending) {
                 Some(story) => {

@@ -2,9 +2,9 @@ use super::bench::FarmProcess;
 use super::cluster::AskedNode;
 use super::demo_master::{Player, free_address};
 use super::shared::{Failure, Interrupt, Signals, Ticker, counted, print};
+use crate::base::{SortedMap, SortedSet};
 use crate::engine::{ClusterView, NodeTold};
 use crate::store_server::Reader;
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -265,9 +265,9 @@ impl Cast<'_> {
 
     fn end(&self, seconds: f64) -> Result<(), Failure> {
         let (dir, all) = (self.demo.dir.display(), self.demo.all_pages());
-        let (mut stored, mut text): (BTreeMap<String, u64>, _) = (BTreeMap::new(), String::new());
+        let (mut stored, mut text): (SortedMap<String, u64>, _) = (SortedMap::new(), String::new());
         for (number, told) in self.told() {
-            let (mut pages, mut hosts) = (0_u64, BTreeSet::new());
+            let (mut pages, mut hosts) = (0_u64, SortedSet::new());
             Reader::open(&self.players[usize::from(number) - 1].data)?.each(|located, _| {
                 let record = located.record;
                 hosts.insert(record.url.split('/').nth(2).unwrap_or_default().to_string());

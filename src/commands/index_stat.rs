@@ -1,11 +1,11 @@
 use super::index::is_pending;
 use super::shared::{DataArg, Failure, Standing, counted, now_ms, sized, tell, with_age};
+use crate::base::SortedMap;
 use crate::base::{fingerprint, rfc3339, shown};
 use crate::doc_index::{DocState, Row};
 use crate::engine::{CrawlRules, index_folder};
 use rapidhash::fast::RapidHashSet;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 /// What `index stat` counts.
@@ -22,10 +22,10 @@ struct Counted {
     /// Of other nodes: known here, and for them to fetch.
     foreign: u64,
     /// The reasons that are told apart are bounded.
-    excluded_reasons: BTreeMap<String, u64>,
+    excluded_reasons: SortedMap<String, u64>,
     hosts: u64,
-    kinds: BTreeMap<&'static str, u64>,
-    error_results: BTreeMap<&'static str, u64>,
+    kinds: SortedMap<&'static str, u64>,
+    error_results: SortedMap<&'static str, u64>,
     ledger_bytes: u64,
     documents_bytes: u64,
     seen_bytes: u64,

@@ -1,11 +1,11 @@
 use super::shared::{Failure, Ticker, counted, stream, write_json};
+use crate::base::SortedMap;
 use crate::base::shown;
 use crate::master::{InputError, InputFile, InputReader};
 use crate::proto::reflog::{ReflogCounts, ReflogReader, ReflogRecord, Reject, RejectReason, Stamp, Told};
 use crate::proto::url::CrawlUrl;
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// Check files of a reflog before a master takes them
@@ -57,7 +57,7 @@ struct Summary {
     first: Option<Stamp>,
     #[serde(serialize_with = "digits")]
     last: Option<Stamp>,
-    reasons: BTreeMap<&'static str, u64>,
+    reasons: SortedMap<&'static str, u64>,
     /// Files that could be read in part only, and why.
     cut: Vec<String>,
 }

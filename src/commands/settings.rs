@@ -563,15 +563,15 @@ fn may_use(there: &[usize]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::{SortedMap, SortedSet};
     use crate::commands::Cli;
     use crate::config::reference;
     use clap::CommandFactory;
-    use std::collections::{BTreeMap, BTreeSet};
 
     /// A flag that the reference names is there, and its help says what the reference does.
     #[test]
     fn every_flag_of_the_reference_is_one() {
-        let mut documented = BTreeMap::new();
+        let mut documented = SortedMap::new();
         let text = reference();
         for line in text.lines().filter(|line| line.starts_with("| `")) {
             let cells: Vec<&str> = line.split(" | ").map(str::trim).collect();
@@ -579,7 +579,7 @@ mod tests {
             documented.insert(flag.split(' ').next().unwrap(), cells[4].trim_end_matches(". |"));
         }
         assert!(documented.len() > 10, "{documented:?}");
-        let mut missing: BTreeSet<&str> = documented.keys().copied().collect();
+        let mut missing: SortedSet<&str> = documented.keys().copied().collect();
         for name in ["crawl", "spider", "urlserver", "storeserver"] {
             for argument in Cli::command().find_subcommand(name).unwrap().get_arguments() {
                 let Some(about) = documented.get(argument.get_long().unwrap_or_default()) else { continue };

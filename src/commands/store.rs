@@ -4,6 +4,7 @@ use super::shared::{
 };
 use super::store_care::{self, ToGo};
 use super::store_follow::FollowArgs;
+use crate::base::SortedMap;
 use crate::base::{fingerprint, rfc3339, shown};
 use crate::config::size;
 use crate::engine::stores_of_others;
@@ -14,7 +15,6 @@ use clap::{Args, Subcommand};
 use rapidhash::fast::RapidHashSet;
 use serde::Serialize;
 use sha1::{Digest, Sha1};
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -147,7 +147,7 @@ struct Counted {
     unindexed: usize,
     document_bytes: u64,
     record_bytes: u64,
-    results: BTreeMap<&'static str, u64>,
+    results: SortedMap<&'static str, u64>,
 }
 
 impl Counted {

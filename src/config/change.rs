@@ -2,9 +2,9 @@ use super::config::Config;
 use super::kept::texts;
 use super::reference::live_of;
 use super::section::Live;
+use crate::base::SortedSet;
 use crate::base::rfc3339;
 use serde::Serialize;
-use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
@@ -37,7 +37,7 @@ impl Change {
     /// whether it can take a change of a setting at all.
     pub fn new(running: &Config, told: &Config, wanted: &Config, takes: impl Fn(&str) -> bool) -> Change {
         let (old, new) = (texts(told), texts(wanted));
-        let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        let keys: SortedSet<&String> = old.keys().chain(new.keys()).collect();
         let keys = keys.into_iter().filter(|key| old.get(*key) != new.get(*key));
         let changed = keys.map(|key| Changed {
             key: key.clone(),

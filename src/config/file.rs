@@ -15,11 +15,11 @@ use super::spider::SpiderSettings;
 use super::store::StoreSettings;
 use super::url_server::UrlServerSettings;
 use crate::base::shown;
+use crate::base::{SortedMap, SortedSet};
 use crate::proto::auth::Sites;
 use crate::proto::url::RecrawlRules;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -66,7 +66,7 @@ pub struct Reading {
     pub config: Config,
     pub path: PathBuf,
     /// The line of every setting that the file has, by `section.name`.
-    lines: BTreeMap<String, usize>,
+    lines: SortedMap<String, usize>,
     mistakes: Vec<Mistake>,
     holds_password: bool,
 }
@@ -110,7 +110,7 @@ impl Reading {
         path: &Path,
         own: Option<&str>,
     ) -> (Reading, Option<T>) {
-        let mut file = File { text, lines: BTreeMap::new(), mistakes: Vec::new(), holds_password: false };
+        let mut file = File { text, lines: SortedMap::new(), mistakes: Vec::new(), holds_password: false };
         let (config, own) = file.read(own);
         let File { lines, mut mistakes, holds_password, .. } = file;
         mistakes.sort_by_key(|mistake| mistake.line);
@@ -174,7 +174,7 @@ impl Reading {
         let mut all: Vec<Mistake> = self.mistakes.iter().map(copy).collect();
         // Of an entry that is wrong, the whole list is.
         let keys = |key: &'_ str| [key.to_string(), key.split('[').next().unwrap_or(key).to_string()];
-        let mistaken: BTreeSet<String> =
+        let mistaken: SortedSet<String> =
             self.mistakes.iter().flat_map(|mistake| keys(&mistake.key)).collect();
         for fault in faults {
             // What stands on a mistake is told when that is mended.
@@ -211,7 +211,7 @@ pub(super) fn text_of(path: &Path) -> Result<String, ConfigError> {
 /// A settings file while it is read.
 struct File<'a> {
     text: &'a str,
-    lines: BTreeMap<String, usize>,
+    lines: SortedMap<String, usize>,
     mistakes: Vec<Mistake>,
     holds_password: bool,
 }
@@ -220,7 +220,7 @@ type Spot<'a> = Spanned<DeValue<'a>>;
 type Entry<'a> = (Spanned<Cow<'a, str>>, Spot<'a>);
 
 /// The entries of the sections, by name.
-type Sections<'a> = BTreeMap<&'static str, Vec<Entry<'a>>>;
+type Sections<'a> = SortedMap<&'static str, Vec<Entry<'a>>>;
 
 impl<'a> File<'a> {
     fn wrong(&mut self, at: usize, key: impl Into<String>, cause: impl Into<String>) {
@@ -294,8 +294,8 @@ impl<'a> File<'a> {
 
     /// Lines that are not TOML, and those that stand below a header that is not: what is made of them is nothing that
     /// anybody wrote.
-    fn broken_lines(&self) -> BTreeSet<usize> {
-        let mut broken: BTreeSet<usize> = self.mistakes.iter().filter_map(|mistake| mistake.line).collect();
+    fn broken_lines(&self) -> SortedSet<usize> {
+        let mut broken: SortedSet<usize> = self.mistakes.iter().filter_map(|mistake| mistake.line).collect();
         let mut below = false;
         for (number, line) in self.text.lines().enumerate() {
             let (number, is_header) = (number + 1, line.trim_start().starts_with('['));

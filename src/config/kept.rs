@@ -2,10 +2,10 @@ use super::config::Config;
 use super::file::{ConfigError, Reading, text_of};
 use super::reference::is_kept;
 use crate::base::shown;
+use crate::base::{SortedMap, SortedSet};
 use crate::proto::auth::{AuthPlace, MissingAuth};
 use crate::storage::replace;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 pub struct Kept {
     config: Config,
     /// Every setting that is kept, `section.name`, and who said it.
-    from: BTreeMap<String, Source>,
+    from: SortedMap<String, Source>,
     /// Where there were credentials for, in whichever run.
-    credentials: BTreeSet<AuthPlace>,
+    credentials: SortedSet<AuthPlace>,
 }
 
 /// Settings that others have taken the place of.
@@ -58,10 +58,10 @@ const PLACES_NAMED: usize = 3;
 struct Table {
     version: u32,
     #[serde(default)]
-    credentials: BTreeSet<String>,
+    credentials: SortedSet<String>,
     /// `flag`, or the file that a setting was read from.
     #[serde(default)]
-    from: BTreeMap<String, String>,
+    from: SortedMap<String, String>,
 }
 
 /// Settings, what their data directory is to keep of them, and what is to be said about it.
@@ -69,8 +69,8 @@ pub struct Layered {
     pub config: Config,
     pub kept: Kept,
     /// Settings that flags said, and those that hold because the directory was told before.
-    pub by_flags: BTreeSet<String>,
-    pub taken: BTreeSet<String>,
+    pub by_flags: SortedSet<String>,
+    pub taken: SortedSet<String>,
     /// What was taken over and what has changed, a line each; empty if there is nothing to say.
     pub said: Vec<String>,
 }
@@ -127,8 +127,11 @@ impl Kept {
             };
             return Err(ConfigError::Wrong(vec![format!("{}{more} ({MEND})", mistakes[0])]));
         }
-        let table =
-            table.unwrap_or(Table { version: VERSION, credentials: BTreeSet::new(), from: BTreeMap::new() });
+        let table = table.unwrap_or(Table {
+            version: VERSION,
+            credentials: SortedSet::new(),
+            from: SortedMap::new(),
+        });
         let credentials = table.credentials.iter().filter_map(|place| AuthPlace::parse(place)).collect();
         let source = |setting: &str| match table.from.get(setting).map(String::as_str) {
             None | Some(FLAG) => Source::Flag,
@@ -206,7 +209,7 @@ impl Kept {
 const MEND: &str = "mend it, or start without it by --fresh-settings";
 
 /// Every setting that has a value, by `section.name`, as it is written whatever directory it is written from.
-pub(super) fn texts(config: &Config) -> BTreeMap<String, String> {
+pub(super) fn texts(config: &Config) -> SortedMap<String, String> {
     let mut config = config.clone();
     config.make_paths_absolute();
     config.written().into_iter().collect()
@@ -223,7 +226,7 @@ impl Layered {
         let mut config = file.map_or_else(Config::default, |file| file.config.clone());
         let path = file.and_then(|file| std::path::absolute(&file.path).ok());
         let said_by_file = texts(&config);
-        let mut from = BTreeMap::new();
+        let mut from = SortedMap::new();
         if let (Some(file), Some(path)) = (file, &path) {
             let settings = file.settings().filter(|setting| is_kept(setting));
             from.extend(settings.map(|setting| (setting.to_string(), Source::File(path.clone()))));
@@ -245,11 +248,11 @@ impl Layered {
             from.insert(setting.clone(), source.clone());
             taken.push(setting);
         }
-        let by_flags: BTreeSet<String> = flags(&mut config).into_iter().collect();
+        let by_flags: SortedSet<String> = flags(&mut config).into_iter().collect();
         from.extend(
             by_flags.iter().filter(|setting| is_kept(setting)).map(|setting| (setting.clone(), Source::Flag)),
         );
-        let given: BTreeSet<AuthPlace> = config.auth.iter().map(|site| site.place().clone()).collect();
+        let given: SortedSet<AuthPlace> = config.auth.iter().map(|site| site.place().clone()).collect();
         let known = before.iter().flat_map(|before| before.credentials.iter().cloned());
         config.auth_missing = MissingAuth::new(known, given.clone());
         // Until they are forgotten, a run without them fetches nothing there.
@@ -272,7 +275,7 @@ struct Story<'a> {
     before: &'a Kept,
     kept: &'a Kept,
     file: Option<&'a Reading>,
-    by_flags: &'a BTreeSet<String>,
+    by_flags: &'a SortedSet<String>,
 }
 
 impl Story<'_> {
@@ -289,7 +292,7 @@ impl Story<'_> {
         if !lines.is_empty() {
             lines.insert(0, "settings of the last run hold (--fresh-settings forgets them):".to_string());
         }
-        let all: BTreeSet<&String> = self.before.from.keys().chain(self.kept.from.keys()).collect();
+        let all: SortedSet<&String> = self.before.from.keys().chain(self.kept.from.keys()).collect();
         for setting in all.into_iter().filter(|setting| old.get(*setting) != new.get(*setting)) {
             let who = if self.by_flags.contains(setting) { "a flag" } else { &file };
             lines.push(format!(

@@ -3,10 +3,10 @@ use super::file::Reading;
 use super::hints::nearest;
 use super::kept::Layered;
 use super::reference::{SECTIONS, live_of};
+use crate::base::SortedMap;
 use crate::base::shown;
 use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
-use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A setting as it is shown to people and programs.
@@ -49,11 +49,11 @@ impl Listed {
 impl Layered {
     /// Every setting, whoever said it. Of credentials there are the sites only.
     pub fn listing(&self, file: Option<&Reading>) -> Vec<Listed> {
-        let texts: BTreeMap<String, String> = self.config.written().into_iter().collect();
+        let texts: SortedMap<String, String> = self.config.written().into_iter().collect();
         let values = values_of(&self.config);
         let mut all = Vec::new();
         for section in SECTIONS.iter().filter(|section| !section.header.starts_with("[[")) {
-            let defaults: BTreeMap<&str, String> = (section.defaults)().into_iter().collect();
+            let defaults: SortedMap<&str, String> = (section.defaults)().into_iter().collect();
             for setting in section.settings {
                 let key = format!("{}.{}", section.name, setting.name);
                 let (source, from) = self.source_of(&key, file);
@@ -135,7 +135,7 @@ fn place(path: &Path, line: usize) -> String {
 }
 
 /// Every setting that has a value, by `section.name`.
-fn values_of(config: &Config) -> BTreeMap<String, Json> {
+fn values_of(config: &Config) -> SortedMap<String, Json> {
     let sections = [
         ("crawl", serde_json::to_value(&config.crawl)),
         ("url_server", serde_json::to_value(&config.url_server)),
@@ -148,7 +148,7 @@ fn values_of(config: &Config) -> BTreeMap<String, Json> {
         ("admin", serde_json::to_value(&config.admin)),
         ("cluster", serde_json::to_value(&config.cluster)),
     ];
-    let mut values = BTreeMap::new();
+    let mut values = SortedMap::new();
     for (section, found) in sections {
         let Ok(Json::Object(settings)) = found else { continue };
         values.extend(settings.into_iter().map(|(name, value)| (format!("{section}.{name}"), value)));

@@ -63,7 +63,7 @@ mod tests {
     use super::super::misbehaviour::Misbehaviour;
     use super::super::site::{PageKind, Site};
     use super::*;
-    use std::collections::BTreeSet;
+    use crate::base::SortedSet;
 
     #[test]
     fn each_can_be_made_up_and_is_another() {
@@ -97,7 +97,7 @@ mod tests {
         let site = Site::new(Scenario::Broken.spec()).unwrap();
         let spec = site.spec();
         let pages = (0..spec.hosts).flat_map(|host| (0..spec.pages).map(move |page| (host, page)));
-        let ways: BTreeSet<String> = pages
+        let ways: SortedSet<String> = pages
             .filter_map(|(host, page)| match site.kind(host, page) {
                 PageKind::Broken(breakage) => Some(format!("{breakage:?}")),
                 _ => None,

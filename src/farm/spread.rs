@@ -76,7 +76,7 @@ mod tests {
             let shortest = 1_500;
             assert_eq!(document.len().max(shortest), one.document_bytes(host, page).max(1_500) as usize);
         }
-        let lengths: std::collections::BTreeSet<usize> = forth.iter().map(Vec::len).collect();
+        let lengths: crate::base::SortedSet<usize> = forth.iter().map(Vec::len).collect();
         assert_eq!(lengths.len(), 4, "no two alike");
     }
 

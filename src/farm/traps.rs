@@ -192,7 +192,7 @@ mod tests {
     use super::super::answer::Resource;
     use super::super::site_spec::SiteSpec;
     use super::*;
-    use std::collections::BTreeSet;
+    use crate::base::SortedSet;
 
     fn site() -> Site {
         Site::new(SiteSpec { hosts: 3, traps: true, page_bytes: 3_000, ..SiteSpec::default() }).unwrap()
@@ -235,7 +235,7 @@ mod tests {
         let forth: Vec<String> = targets.iter().map(|target| ask(&one, target)).collect();
         let back: Vec<String> = targets.iter().rev().map(|target| ask(&two, target)).collect();
         assert!(forth.iter().eq(back.iter().rev()));
-        assert_eq!(forth.iter().collect::<BTreeSet<_>>().len(), targets.len());
+        assert_eq!(forth.iter().collect::<SortedSet<_>>().len(), targets.len());
         let mut elsewhere = Vec::new();
         one.answer(2, b"/deeper/", 80, false, &mut elsewhere);
         assert_ne!(elsewhere, forth[0].as_bytes(), "another host is another page");
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn folders_deepen_and_sessions_are_never_the_same() {
         let site = site();
-        let (mut path, mut names) = ("/deeper/".to_string(), BTreeSet::new());
+        let (mut path, mut names) = ("/deeper/".to_string(), SortedSet::new());
         let mut session = "/session/0.html".to_string();
         for _ in 0..200 {
             let links = hrefs(&ask(&site, &path));

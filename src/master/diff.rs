@@ -3,9 +3,9 @@
 
 use super::keeping::{FileTold, MasterView};
 use super::queue::{BlockKind, Entry, QueueError, QueueReader};
+use crate::base::SortedMap;
 use rapidhash::fast::RapidHashSet;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::io;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -69,7 +69,7 @@ impl MasterDiff {
         let (sums_a, sums_b) = (of(a)?, of(b)?);
         let mut diff =
             MasterDiff { a: side(a, &sums_a), b: side(b, &sums_b), from_s, ..MasterDiff::default() };
-        let mut both: BTreeMap<u32, (Sum, Sum)> =
+        let mut both: SortedMap<u32, (Sum, Sum)> =
             sums_a.into_iter().map(|(minute, sum)| (minute, (sum, Sum::default()))).collect();
         for (minute, sum) in sums_b {
             both.entry(minute).or_default().1 = sum;
@@ -94,7 +94,7 @@ impl MasterDiff {
     }
 }
 
-fn side(view: &MasterView, sums: &BTreeMap<u32, Sum>) -> Side {
+fn side(view: &MasterView, sums: &SortedMap<u32, Sum>) -> Side {
     Side {
         epoch: view.epoch().0,
         sent: sums.values().map(|sum| sum.urls).sum(),
@@ -130,8 +130,8 @@ fn kept_from(view: &mut MasterView) -> io::Result<u32> {
 }
 
 /// What was sent for each minute.
-fn minutes(view: &mut MasterView, from_s: u32, old_s: u32) -> io::Result<BTreeMap<u32, Sum>> {
-    let mut sums: BTreeMap<u32, Sum> = BTreeMap::new();
+fn minutes(view: &mut MasterView, from_s: u32, old_s: u32) -> io::Result<SortedMap<u32, Sum>> {
+    let mut sums: SortedMap<u32, Sum> = SortedMap::new();
     for (_, queue) in view.queues() {
         each_block(queue, |_, _, kind, lines| {
             // What a domain brought along was sent before.

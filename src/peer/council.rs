@@ -7,7 +7,7 @@ use super::register::{
 };
 use super::table::Table;
 use crate::base::{Now, Rng};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::base::{SortedMap, SortedSet};
 use std::sync::Arc;
 
 /// Joins the rights of a node to the registers that they stand in. What it says goes out as [`Action`]s, also to itself:
@@ -18,9 +18,9 @@ pub struct Council {
     /// Of a voter.
     acceptor: Option<Acceptor>,
     /// One for each register that was ever asked for.
-    proposers: BTreeMap<Register, Proposer>,
+    proposers: SortedMap<Register, Proposer>,
     /// Those of them that are at work: with many nodes that is a small part.
-    working: BTreeSet<Register>,
+    working: SortedSet<Register>,
     /// Of the sole voter, while it gets others to vote with it.
     growth: Option<Growth>,
     rng: Rng,
@@ -68,8 +68,8 @@ impl Council {
             seat,
             rights,
             acceptor,
-            proposers: BTreeMap::new(),
-            working: BTreeSet::new(),
+            proposers: SortedMap::new(),
+            working: SortedSet::new(),
             growth: None,
             rng,
         }

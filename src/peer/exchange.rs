@@ -1,6 +1,7 @@
+use crate::base::SortedMap;
 use rapidhash::fast::RapidHashMap;
 use std::cell::Cell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// The way of URLs to their owners. The ledger is the outbox: it is read in stretches, what a stretch has for a peer goes
 /// into numbered batches, and a batch is kept until the peer has counted it. Of a peer that was away the ledger is read
@@ -38,7 +39,7 @@ struct Way {
 
 /// The ways to all peers. What they come to is asked for at every turn, and most turns change none of them.
 struct Ways {
-    ways: BTreeMap<u16, Way>,
+    ways: SortedMap<u16, Way>,
     /// Unless a way may have changed since.
     together: Cell<Option<Together>>,
 }
@@ -268,7 +269,7 @@ impl Ways {
     }
 
     /// Any of them may be changed.
-    fn change(&mut self) -> &mut BTreeMap<u16, Way> {
+    fn change(&mut self) -> &mut SortedMap<u16, Way> {
         self.together.set(None);
         &mut self.ways
     }

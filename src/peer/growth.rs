@@ -13,7 +13,7 @@
 use super::register::{Answer, Ask, Ballot, Kept, Register, Reply, Request, Voter};
 use super::table::Table;
 use crate::base::Now;
-use std::collections::BTreeMap;
+use crate::base::SortedMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The number under which a voter is asked: of its disk, and of all who vote with it. Who goes by other voters, or means a disk
@@ -38,7 +38,7 @@ pub(super) struct Growth {
     pub request: Request,
     ballot: Ballot,
     /// What those who do not have it yet are asked.
-    missing: BTreeMap<u16, Request>,
+    missing: SortedMap<u16, Request>,
     resend_at: Now,
     deadline: Now,
 }
@@ -95,20 +95,24 @@ impl Growth {
 
 /// The table that a node begins with: the last that it knew; or, of a sole voter that died before it could tell anybody, the one
 /// that it accepted, which counts since it voted alone.
-pub fn table_at_start(node: u16, told: Option<Table>, registers: &BTreeMap<Register, Kept>) -> Option<Table> {
+pub fn table_at_start(
+    node: u16,
+    told: Option<Table>,
+    registers: &SortedMap<Register, Kept>,
+) -> Option<Table> {
     let voted_alone = told.as_ref().is_some_and(|told| told.voters() == [node]);
     accepted_table(registers).filter(|_| voted_alone).or(told)
 }
 
 /// The name by which a node is asked from its start on: by what it accepted, or by the table that it begins with.
-pub fn name_at_start((node, id): (u16, u64), table: &Table, registers: &BTreeMap<Register, Kept>) -> u64 {
+pub fn name_at_start((node, id): (u16, u64), table: &Table, registers: &SortedMap<Register, Kept>) -> u64 {
     let accepted = accepted_table(registers);
     let votes_in = |table: &&Table| table.voters().contains(&node);
     let voters = accepted.iter().chain([table]).find(votes_in).map_or(&[][..], Table::voters);
     voter_name(id, voters)
 }
 
-fn accepted_table(registers: &BTreeMap<Register, Kept>) -> Option<Table> {
+fn accepted_table(registers: &SortedMap<Register, Kept>) -> Option<Table> {
     let value = registers.get(&Register::Table)?.accepted().value.as_deref()?;
     Table::decode(value).ok()
 }

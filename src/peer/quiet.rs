@@ -5,9 +5,9 @@
 //! that it sent was counted where it went, then at the end of the first round nobody worked and nothing was on its way. One round
 //! is not enough: who is asked early may be woken by one who is asked late and idle by then.
 
+use crate::base::SortedMap;
 use crate::limits::PEER_NODES_MAX;
 use crate::proto::peer_wire::Status;
-use std::collections::BTreeMap;
 
 /// How a member stands, all of it read at one moment. `received` grows before the work that it makes is done, and before it is
 /// counted at the sender.
@@ -46,7 +46,7 @@ pub struct Member {
 pub struct Quiet {
     round: u64,
     /// By node: its generation, and its counters in the round before and in this one.
-    members: BTreeMap<u16, Rounds>,
+    members: SortedMap<u16, Rounds>,
     quiet: bool,
 }
 

@@ -2,14 +2,14 @@
 
 use super::table::{NodeState, Table, TableNode};
 use super::table_change::TableChange;
+use crate::base::SortedMap;
 use crate::limits::PEER_NODES_MAX;
-use std::collections::BTreeMap;
 
 /// Asks for others that they be in the table.
 #[derive(Clone, Debug, Default)]
 pub struct Sponsor {
     /// By id.
-    asking: BTreeMap<u64, Asking>,
+    asking: SortedMap<u64, Asking>,
 }
 
 /// A node that is in no table, as it introduces itself.

@@ -6,12 +6,12 @@ use super::scan::{ScanMode, scan};
 use super::segment_file::{BAD, FRESH, OPEN, SEALED, SegmentFile, list};
 use super::segment_header::SegmentHeader;
 use super::segment_source::first_page;
+use crate::base::SortedMap;
 use crate::base::u32_at;
 use crate::limits::SEGMENT_HEADER_BYTES;
 use crate::proto::record::{SegmentPiece, SegmentState};
 use crate::storage::{make_directory, sync_directory};
 use nix::sys::statvfs::statvfs;
-use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 /// ```
 pub struct SegmentCopy {
     segments: PathBuf,
-    growing: BTreeMap<u64, Growing>,
+    growing: SortedMap<u64, Growing>,
 }
 
 /// A segment that is not all here.
@@ -48,7 +48,7 @@ impl SegmentCopy {
     pub fn open(data: &Path) -> io::Result<SegmentCopy> {
         let segments = data.join("segments");
         make_directory(&segments)?;
-        let mut copy = SegmentCopy { segments, growing: BTreeMap::new() };
+        let mut copy = SegmentCopy { segments, growing: SortedMap::new() };
         for entry in fs::read_dir(&copy.segments)? {
             let path = entry?.path();
             if path.extension().is_some_and(|extension| extension == FRESH) {
@@ -166,7 +166,7 @@ impl SegmentCopy {
     /// Removes a segment of a store that nobody writes to, for good.
     pub fn remove_at(data: &Path, segment: u64) -> io::Result<()> {
         let segments = data.join("segments");
-        SegmentCopy { segments: segments.clone(), growing: BTreeMap::new() }.remove(&[segment])?;
+        SegmentCopy { segments: segments.clone(), growing: SortedMap::new() }.remove(&[segment])?;
         sync_directory(&segments)
     }
 

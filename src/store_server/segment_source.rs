@@ -4,10 +4,10 @@ use super::segment_copy::SegmentCopy;
 use super::segment_file::{SegmentFile, list};
 use super::segment_header::SegmentHeader;
 use crate::base::u32_at;
+use crate::base::{SortedMap, SortedSet};
 use crate::limits::SEGMENT_HEADER_BYTES;
 use crate::proto::record::SegmentState;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub struct SegmentSource {
     segments: PathBuf,
     /// What is known of each that was there at the last look.
-    known: BTreeMap<u64, Known>,
+    known: SortedMap<u64, Known>,
     /// So many bytes are kept from one look to the next.
     room: usize,
 }
@@ -28,7 +28,7 @@ pub struct Looked {
     /// Oldest first. One without records is none yet.
     pub states: Vec<SegmentState>,
     /// The numbers of all that are there.
-    pub listed: BTreeSet<u64>,
+    pub listed: SortedSet<u64>,
     /// The first that the disk does not give, and why.
     pub trouble: Option<(PathBuf, io::Error)>,
 }
@@ -61,7 +61,7 @@ impl SegmentSource {
     }
 
     pub(super) fn with_room(data: &Path, room: usize) -> SegmentSource {
-        SegmentSource { segments: data.join("segments"), known: BTreeMap::new(), room }
+        SegmentSource { segments: data.join("segments"), known: SortedMap::new(), room }
     }
 
     /// The key of its digests, without which a damaged copy tells less; 0 for none.

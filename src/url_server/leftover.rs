@@ -223,15 +223,15 @@ impl Leftover {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::SortedMap;
     use crate::proto::job::Candidate;
     use crate::proto::url::CrawlUrl;
-    use std::collections::BTreeMap;
 
     #[test]
     fn leftovers_come_back_in_the_order_they_came_whether_written_or_not() {
         for is_written in [false, true] {
             let mut leftover = Leftover::new(4, 7);
-            let (mut disk, mut order) = (BTreeMap::new(), Vec::new());
+            let (mut disk, mut order) = (SortedMap::new(), Vec::new());
             for doc_id in 0..10 {
                 let url = CrawlUrl::parse(&format!("http://a/{doc_id}")).unwrap();
                 leftover.push(Job::at([10, 0, 0, 1].into(), Candidate::seed(doc_id, url)), true);

@@ -120,8 +120,8 @@ fn as_text(open_metrics: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::{SortedMap, SortedSet};
     use crate::engine::{Counter, Figures, Group, Role, State};
-    use std::collections::{BTreeMap, BTreeSet};
 
     /// Names, types and labels as dashboards and alerts know them.
     const KNOWN: &str = "
@@ -181,7 +181,7 @@ mod tests {
     }
 
     /// Every sample by its name and labels.
-    fn samples(text: &str) -> BTreeMap<String, f64> {
+    fn samples(text: &str) -> SortedMap<String, f64> {
         let samples = text.lines().filter(|line| !line.starts_with('#'));
         samples
             .map(|line| line.rsplit_once(' ').unwrap())
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_process_has_what_its_role_has() {
-        let names = |readings: &Readings| -> BTreeSet<String> {
+        let names = |readings: &Readings| -> SortedSet<String> {
             let text = text(readings);
             let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
             types.map(|line| line.split(' ').next().unwrap().to_string()).collect()

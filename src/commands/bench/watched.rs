@@ -1,12 +1,12 @@
 use super::density::gzip_bytes;
 use super::sampler::threads_of;
+use crate::base::SortedMap;
 use crate::commands::shared::{Failure, LogParts};
 use crate::proto::crawl_log::{LogLine, Path as Found};
 use crate::store_server::Reader;
 use hdrhistogram::Histogram;
 use lz4_flex::block::compress;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::path::Path;
 use std::process::{Child, Output};
@@ -138,7 +138,7 @@ fn read_log(
 
 /// The CPU of threads with one name, the most first: `shard-0` and `shard-1` are shards.
 fn by_name(threads: Vec<(String, f64)>) -> Vec<(String, f64)> {
-    let mut sums: BTreeMap<String, f64> = BTreeMap::new();
+    let mut sums: SortedMap<String, f64> = SortedMap::new();
     for (name, cpu_us) in threads {
         let name = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '-');
         *sums.entry(name.to_string()).or_default() += cpu_us;

@@ -374,7 +374,7 @@ fn import(data: &MasterData, file: &Path, json: bool) -> Result<(), Failure> {
     }
     let total = rows.len() as u64;
     rows.retain(|row| master.map().get(&row.domain).is_none());
-    let mut servers = std::collections::BTreeMap::new();
+    let mut servers = crate::base::SortedMap::new();
     for row in &rows {
         if let Some(other) = servers.insert(&row.domain, row.server)
             && other != row.server

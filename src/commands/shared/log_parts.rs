@@ -1,8 +1,8 @@
 //! A crawl log to be read: its parts in order, compressed or not, as if they were one file.
 
+use crate::base::SortedMap;
 use crate::proto::crawl_log::{CRAWL_LOG, LINE_BYTES_MAX, PartName, RunRules};
 use flate2::bufread::MultiGzDecoder;
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek};
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct LogParts {
     /// Where the log is: `DIR/crawl.log`.
     pub path: PathBuf,
-    numbered: BTreeMap<u32, PathBuf>,
+    numbered: SortedMap<u32, PathBuf>,
     /// The part that is being written, opened before the others were looked for: it may become one of them meanwhile.
     open: Option<File>,
     /// Its number, if its first line tells.
@@ -47,7 +47,7 @@ impl LogParts {
             Err(e) if e.kind() == ErrorKind::NotFound => None,
             Err(e) => return Err(e),
         };
-        let mut numbered = BTreeMap::new();
+        let mut numbered = SortedMap::new();
         for entry in fs::read_dir(data)? {
             let name = entry?.file_name();
             numbered.extend(name.to_str().and_then(PartName::parse).map(|part| (part, data.join(&name))));
@@ -57,12 +57,12 @@ impl LogParts {
 
     /// Logs of which files are given, in the order in which they are named first.
     pub fn among(files: &[PathBuf]) -> io::Result<Vec<LogParts>> {
-        let mut logs: Vec<(PathBuf, BTreeMap<PartName, PathBuf>, Option<File>)> = Vec::new();
+        let mut logs: Vec<(PathBuf, SortedMap<PartName, PathBuf>, Option<File>)> = Vec::new();
         for file in files {
             let part = file.file_name().and_then(|name| name.to_str()).and_then(PartName::parse);
             let path = part.map_or_else(|| file.clone(), |_| file.with_file_name(CRAWL_LOG));
             let at = logs.iter().position(|(known, ..)| *known == path).unwrap_or_else(|| {
-                logs.push((path, BTreeMap::new(), None));
+                logs.push((path, SortedMap::new(), None));
                 logs.len() - 1
             });
             match part {
@@ -73,8 +73,8 @@ impl LogParts {
         logs.into_iter().map(|(path, numbered, open)| LogParts::new(path, numbered, open)).collect()
     }
 
-    fn new(path: PathBuf, named: BTreeMap<PartName, PathBuf>, open: Option<File>) -> io::Result<LogParts> {
-        let mut numbered = BTreeMap::new();
+    fn new(path: PathBuf, named: SortedMap<PartName, PathBuf>, open: Option<File>) -> io::Result<LogParts> {
+        let mut numbered = SortedMap::new();
         for (part, path) in named {
             // One that is being compressed is there twice; whole under the first name.
             numbered.entry(part.number).or_insert(path);

@@ -2,12 +2,12 @@
 
 use super::output::sized;
 use super::times::with_age;
+use crate::base::SortedMap;
 use crate::base::{counted, plural};
 use crate::base::{rfc3339, shown};
 use crate::engine::{Ended, SpiderSummary, StoreSummary, Summary, UrlSummary, WaitingHost, WaitingHosts};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What was fetched, and what it took.
@@ -45,7 +45,7 @@ pub(crate) struct CrawlReport {
     known_before: u64,
     /// Pages that were stored by a process that was killed, and are not fetched again.
     taken_up: u64,
-    results: BTreeMap<String, u64>,
+    results: SortedMap<String, u64>,
     pub fetch_ms: FetchTimes,
     robots: u64,
     #[serde(skip)]
@@ -69,7 +69,7 @@ pub(crate) struct FetchTimes {
 pub(crate) struct SpiderReport {
     #[serde(flatten)]
     fetches: Fetches,
-    results: BTreeMap<String, u64>,
+    results: SortedMap<String, u64>,
     fetch_ms: FetchTimes,
     /// DONE words that no URL server was there to hear.
     untold: u64,
@@ -112,7 +112,7 @@ pub(crate) struct UrlReport {
     seconds: f64,
     cpu_us_per_url: f64,
     driver: &'static str,
-    results: BTreeMap<&'static str, u64>,
+    results: SortedMap<&'static str, u64>,
     #[serde(flatten)]
     waiting_hosts: WaitingHosts,
     stopped: bool,
@@ -348,7 +348,7 @@ impl UrlReport {
 
 impl Fetches {
     /// A redirect has no document, and so no success, and is no error either.
-    fn pages_row(&self, results: &BTreeMap<String, u64>) -> String {
+    fn pages_row(&self, results: &SortedMap<String, u64>) -> String {
         let redirects = results.get("redirect").copied().unwrap_or(0).min(self.errors);
         let mut row = format!("{} ({} with success", self.pages, self.success);
         for (count, noun) in [(redirects, "redirect"), (self.errors - redirects, "error")] {
@@ -388,11 +388,11 @@ fn stored(bytes: u64, stored_bytes: u64) -> String {
     format!("{}, compression {:.2}:1", sized(stored_bytes), per(bytes, stored_bytes))
 }
 
-fn owned(results: &BTreeMap<&'static str, u64>) -> BTreeMap<String, u64> {
+fn owned(results: &SortedMap<&'static str, u64>) -> SortedMap<String, u64> {
     results.iter().map(|(name, count)| ((*name).to_string(), *count)).collect()
 }
 
-fn results<N: std::fmt::Display>(results: &BTreeMap<N, u64>) -> String {
+fn results<N: std::fmt::Display>(results: &SortedMap<N, u64>) -> String {
     let results: Vec<String> = results.iter().map(|(name, count)| format!("{name} {count}")).collect();
     results.join(", ")
 }

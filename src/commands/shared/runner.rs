@@ -4,8 +4,8 @@ use super::reload::Reload;
 use super::signals::{Interrupt, Signals};
 use super::{Failure, counted};
 use crate::admin::Listener;
+use crate::base::SortedMap;
 use crate::engine::{Commits, Event, Level, Part, Running, messages_told};
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -134,7 +134,7 @@ fn hurry_when_asked(mut signals: Signals, in_haste: Arc<AtomicBool>, over: Arc<A
 /// What was said of that the node waits for, and when. Figures in it change all the time, and are no news.
 #[derive(Default)]
 struct Told {
-    said: BTreeMap<String, Instant>,
+    said: SortedMap<String, Instant>,
     /// What it was seen to wait for last, and was not told to be over.
     last: Option<(Part, Instant)>,
 }

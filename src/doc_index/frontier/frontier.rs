@@ -2,10 +2,11 @@ use super::host_queue::{HostQueue, QueueStore};
 use super::host_queues::HostQueues;
 use super::host_table::HostTable;
 use super::queued_doc::QueuedDoc;
+use crate::base::SortedMap;
 use crate::doc_index::Origin;
 use crate::storage::Spill;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -18,7 +19,7 @@ pub(crate) struct Frontier {
     /// Of the fingerprints.
     seed: u64,
     /// Hosts with something pending, the lowest rank first, in the order of their turns.
-    turns: BTreeMap<u16, VecDeque<Turn>>,
+    turns: SortedMap<u16, VecDeque<Turn>>,
     /// Turns that count no more: their hosts are queued by a lower rank.
     stale: usize,
     len: u64,
@@ -85,7 +86,7 @@ impl Frontier {
             hosts: Vec::new(),
             by_fingerprint: HostTable::default(),
             seed,
-            turns: BTreeMap::new(),
+            turns: SortedMap::new(),
             stale: 0,
             len: 0,
             origins: String::new(),

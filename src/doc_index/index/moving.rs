@@ -4,12 +4,12 @@ use super::super::documents::{DocState, Note, NoteOwner, ROW_BYTES, Row};
 use super::super::frontier::split;
 use super::super::ledger::{Entry, Origin, Told};
 use super::DocIndex;
+use crate::base::SortedSet;
 use crate::limits::MOVED_ROW_BYTES_MAX;
 use crate::proto::partition::Partition;
 use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::io;
 
 /// Documents of partitions that leave, out of a stretch of the ledger.
@@ -41,7 +41,7 @@ const TRAVELLING: u32 = 0;
 
 impl DocIndex {
     /// Whether something of these partitions is handed out.
-    pub fn is_out(&self, partitions: &BTreeSet<Partition>) -> bool {
+    pub fn is_out(&self, partitions: &SortedSet<Partition>) -> bool {
         let Some(share) = self.share() else { return false };
         let is_in = |host| share.has_some_in(self.frontier.origin(host), partitions);
         self.books.open_hosts().any(is_in)
@@ -49,7 +49,7 @@ impl DocIndex {
 
     /// What is known of the documents of these partitions, out of the ledger from `from` on. Who gets them is told whose store
     /// has what was fetched.
-    pub fn moving(&mut self, from: u64, partitions: &BTreeSet<Partition>) -> io::Result<Moving> {
+    pub fn moving(&mut self, from: u64, partitions: &SortedSet<Partition>) -> io::Result<Moving> {
         let Some(share) = self.share().cloned() else { return Ok(Moving::default()) };
         let node = share.node();
         self.ledger.write()?;

@@ -4,12 +4,12 @@ use super::super::documents::DocState;
 use super::super::frontier::split;
 use super::super::ledger::{Entry, Origin, Told};
 use super::{DocIndex, Link};
+use crate::base::SortedSet;
 use crate::proto::job::DocKind;
 use crate::proto::partition::{PARTITIONS, Partition, Share};
 use crate::proto::url::CrawlUrl;
 use rapidhash::fast::RapidHashSet;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ pub struct Shares {
     /// Of the partitions that are ours; empty without a cluster.
     docs: Vec<u32>,
     /// Partitions that are ours and on their way to another node: nothing of them is handed out.
-    leaving: Arc<BTreeSet<Partition>>,
+    leaving: Arc<SortedSet<Partition>>,
 }
 
 /// Hosts of which nothing is handed out, as their partitions are on their way to another node.
 pub struct Leaving {
     share: Arc<Share>,
-    partitions: Arc<BTreeSet<Partition>>,
+    partitions: Arc<SortedSet<Partition>>,
 }
 
 impl Leaving {
@@ -104,12 +104,12 @@ impl DocIndex {
     }
 
     /// Nothing of these partitions, which are ours, is handed out from now on.
-    pub fn begin_to_leave(&mut self, partitions: &BTreeSet<Partition>) {
+    pub fn begin_to_leave(&mut self, partitions: &SortedSet<Partition>) {
         Arc::make_mut(&mut self.shares.leaving).extend(partitions);
     }
 
     /// These partitions stay.
-    pub fn stay(&mut self, partitions: &BTreeSet<Partition>) {
+    pub fn stay(&mut self, partitions: &SortedSet<Partition>) {
         Arc::make_mut(&mut self.shares.leaving).retain(|partition| !partitions.contains(partition));
     }
 
@@ -120,7 +120,7 @@ impl DocIndex {
     }
 
     /// The hosts that may have URLs in partitions, by their origins.
-    pub fn origins_in<'a>(&'a self, partitions: &'a BTreeSet<Partition>) -> impl Iterator<Item = &'a str> {
+    pub fn origins_in<'a>(&'a self, partitions: &'a SortedSet<Partition>) -> impl Iterator<Item = &'a str> {
         let share = self.shares.share.as_ref();
         let is_in = move |origin: &&str| share.is_some_and(|share| share.has_some_in(origin, partitions));
         self.origins().filter(is_in)
@@ -138,7 +138,7 @@ impl DocIndex {
             return self.set_share(share);
         };
         let has_docs = |&partition: &Partition| self.partition_docs(partition) > 0;
-        let lost: BTreeSet<Partition> = before.lost_in(&share).filter(has_docs).collect();
+        let lost: SortedSet<Partition> = before.lost_in(&share).filter(has_docs).collect();
         let kept: Vec<Partition> = lost.difference(&self.shares.leaving).copied().collect();
         if !kept.is_empty() {
             return Ok(Err(StillOurs(kept)));
@@ -155,7 +155,7 @@ impl DocIndex {
     }
 
     /// What was ours is another node's: it is known, and neither pending nor due. What was fetched here stays so.
-    fn let_go(&mut self, lost: &BTreeSet<Partition>, next: &Share) -> io::Result<()> {
+    fn let_go(&mut self, lost: &SortedSet<Partition>, next: &Share) -> io::Result<()> {
         self.ledger.write()?;
         let DocIndex { ledger, shares, books, frontier, documents, due, trouble, .. } = self;
         let mut waiting = RapidHashSet::default();

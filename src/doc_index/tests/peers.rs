@@ -1,6 +1,7 @@
 //! An index as that of a node of a cluster: what other nodes are to fetch is known and told, never pending.
 
 use super::*;
+use crate::base::SortedSet;
 use crate::doc_index::{MovingItem, OutItem, Outcome, ToTell};
 use crate::proto::partition::{PARTITIONS, Partition, Partitioner, Share, Spread};
 use crate::proto::record::ResultCode;
@@ -25,7 +26,7 @@ fn of_host(number: usize) -> Partition {
 }
 
 fn shared(ours: &[usize], third: &[usize]) -> Arc<Share> {
-    let of = |hosts: &[usize]| hosts.iter().map(|&host| of_host(host)).collect::<BTreeSet<_>>();
+    let of = |hosts: &[usize]| hosts.iter().map(|&host| of_host(host)).collect::<SortedSet<_>>();
     let (ours, third) = (of(ours), of(third));
     share(|partition| match (ours.contains(&partition), third.contains(&partition)) {
         (true, _) => ME,
@@ -244,11 +245,11 @@ fn a_partition_moves_with_what_is_known_of_its_urls() {
     answer(&mut giver, "http://h0/gone", ResultCode::RobotsDenied);
     answer(&mut giver, "http://h0/waits", ResultCode::ReadTimeout);
     let of = |index: &DocIndex, url: &str| index.look(url).unwrap().unwrap().doc_id;
-    assert!(giver.is_out(&BTreeSet::from([of_host(0)])));
+    assert!(giver.is_out(&SortedSet::from([of_host(0)])));
     for url in ["http://h0/pending", "http://h1/other"] {
         giver.put_back(of(&giver, url));
     }
-    assert!(!giver.is_out(&BTreeSet::from([of_host(0)])));
+    assert!(!giver.is_out(&SortedSet::from([of_host(0)])));
     assert!(giver.stats().waiting == 1 && giver.stats().pending == 2, "{:?}", giver.stats());
     leave(&mut giver, &[0]);
     assert_eq!(
@@ -274,7 +275,7 @@ fn a_partition_moves_with_what_is_known_of_its_urls() {
     assert_eq!(told(&taker, OTHER).len(), 4, "nothing says who handed it over: its owner is told");
     // It is given away only when it was to leave.
     let (without, with) = (shared(&[1], &[]), shared(&[2, 0], &[]));
-    giver.stay(&BTreeSet::from([of_host(0)]));
+    giver.stay(&SortedSet::from([of_host(0)]));
     assert_eq!(giver.set_share(without.clone()).unwrap().unwrap_err().0, [of_host(0)]);
     leave(&mut giver, &[0]);
     assert_eq!(giver.set_share(without.clone()).unwrap(), Ok(()));

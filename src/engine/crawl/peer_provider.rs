@@ -1,12 +1,12 @@
 //! What the peers of a node ask its index.
 
+use crate::base::SortedSet;
 use crate::engine::crawl::provider::Provider;
 use crate::engine::inspect::peer_words::{
     Adopted, MovedDoc, MovedDocs, PeerAsk, PeerNews, PeerTold, PeerUrl, Standing,
 };
 use crate::proto::partition::{Partition, Share, Spread};
 use crate::proto::url::{CrawlUrl, is_normal};
-use std::collections::BTreeSet;
 
 /// Answers, and says what else is to be known of it. What the disk refuses is told by the next flush.
 pub(crate) fn answer(provider: &mut Provider, ask: PeerAsk, now_s: u32) -> (PeerTold, PeerNews) {
@@ -70,8 +70,8 @@ pub(crate) fn answer(provider: &mut Provider, ask: PeerAsk, now_s: u32) -> (Peer
 }
 
 /// Partitions that a node has by the next share, and had not before.
-fn gained(before: Option<&Share>, next: &Share) -> BTreeSet<Partition> {
-    before.map_or_else(BTreeSet::new, |before| next.lost_in(before).collect())
+fn gained(before: Option<&Share>, next: &Share) -> SortedSet<Partition> {
+    before.map_or_else(SortedSet::new, |before| next.lost_in(before).collect())
 }
 
 /// Takes in what another node hands over; says how many of the documents could not be read.

@@ -1,3 +1,4 @@
+use crate::base::SortedMap;
 use crate::base::{Now, Wall, fingerprint};
 use crate::config::Config;
 use crate::doc_index::{DocIndex, Note, Outcome};
@@ -31,7 +32,6 @@ use crate::proto::record::ResultCode;
 use crate::proto::url::CrawlUrl;
 use crate::url_server::Rest;
 use rapidhash::fast::{RapidHashMap, RapidHashSet};
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -159,7 +159,7 @@ impl Scheduler {
         self.counts.restarts
     }
 
-    pub fn results(&self) -> BTreeMap<&'static str, u64> {
+    pub fn results(&self) -> SortedMap<&'static str, u64> {
         self.counters.results()
     }
 

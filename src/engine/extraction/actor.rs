@@ -2,11 +2,11 @@ use super::hands::Hands;
 use super::job::{Job, failed_text};
 use super::waiting::{FetchedStory, Ledger, Pages, StoryWork};
 use crate::base::Now;
+use crate::base::SortedSet;
 use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::counters::{Counter, Counters};
 use crate::engine::runtime::groups::Group;
 use crate::extractor::{StoryText, Texts};
-use std::collections::BTreeSet;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::ControlFlow;
@@ -28,7 +28,7 @@ pub(crate) struct Extraction<L, P, H> {
     is_run: bool,
     waiting: VecDeque<FetchedStory>,
     /// Given, and not back yet.
-    open: BTreeSet<u32>,
+    open: SortedSet<u32>,
     unsynced: u32,
     sync_at: Option<Now>,
     look_at: Now,
@@ -67,7 +67,7 @@ impl<L: Ledger, P: Pages, H: Hands> Extraction<L, P, H> {
             at: 0,
             is_run: true,
             waiting: VecDeque::new(),
-            open: BTreeSet::new(),
+            open: SortedSet::new(),
             unsynced: 0,
             sync_at: None,
             look_at: Now::ZERO,

@@ -1,6 +1,6 @@
+use crate::base::SortedMap;
 use crate::storage::{checked, checked_lines, replace};
 use crate::store_server::SealedSegment;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub(super) struct Cursor {
     pub sent: u64,
     pub refused: u64,
     pub gone: u64,
-    segments: BTreeMap<u64, Segment>,
+    segments: SortedMap<u64, Segment>,
     /// In which segment it is, and from where on that is not copied.
     at: Option<(u64, u64)>,
 }

@@ -1,9 +1,9 @@
 use super::batch::Batch;
 use super::cursor::{Cursor, CursorError};
+use crate::base::SortedSet;
 use crate::base::counted;
 use crate::storage::make_directory;
 use crate::store_server::{ReadError, Reader};
-use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub(super) struct Walk {
     cursor: Cursor,
     reader: Option<Reader>,
     /// Segments that could not be read; the next process tries again.
-    unreadable: BTreeSet<u64>,
+    unreadable: SortedSet<u64>,
     /// What could not be read, in words, since it was last asked for.
     troubles: Vec<String>,
     /// The batch that was last told of.
@@ -63,7 +63,7 @@ impl Walk {
             path,
             cursor: cursor.unwrap_or_else(|| Cursor::new(to.to_string())),
             reader: None,
-            unreadable: BTreeSet::new(),
+            unreadable: SortedSet::new(),
             troubles: Vec::new(),
             noted: None,
             is_unsaved: false,

@@ -1,3 +1,4 @@
+use crate::base::SortedMap;
 use crate::base::rfc3339;
 use crate::doc_index::IndexStats;
 use crate::engine::inspect::cluster_view::ClusterLine;
@@ -7,7 +8,7 @@ use crate::engine::runtime::health::Health;
 use crate::engine::runtime::master_status::MasterStatus;
 use crate::engine::runtime::readings::{MeterParts, Role};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -33,7 +34,7 @@ pub struct NodeStatus {
     pub open: u64,
     /// Hosts with something to fetch, and what they wait for.
     pub hosts: u64,
-    pub waits: BTreeMap<String, u64>,
+    pub waits: SortedMap<String, u64>,
     /// `None` if the doc index did not answer in time.
     pub known: Option<u64>,
     pub pending: Option<u64>,

@@ -1,11 +1,11 @@
+use crate::base::SortedSet;
 use crate::doc_index::{Copying, IndexStats, Moving, Origin, Outbox, StillOurs};
 use crate::proto::partition::{Partition, Share};
 use crate::proto::url::CrawlUrl;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Partitions that stay together.
-pub type Partitions = Arc<BTreeSet<Partition>>;
+pub type Partitions = Arc<SortedSet<Partition>>;
 
 /// What the peers of a node ask its index.
 #[derive(Debug)]

@@ -1,17 +1,17 @@
 use super::dial::{Dial, DialState};
 use crate::base::Now;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::base::{SortedMap, SortedSet};
 
 /// The peers that are dialed, by number: those of the configuration first, then those that were added.
 pub(super) struct Dials {
-    by_number: BTreeMap<usize, Dial>,
+    by_number: SortedMap<usize, Dial>,
     /// Those that rest, by the end of that: with many peers that is a small part of them.
-    resting: BTreeSet<(Now, usize)>,
+    resting: SortedSet<(Now, usize)>,
 }
 
 impl Dials {
     pub fn new(addresses: Vec<String>, now: Now) -> Dials {
-        let mut dials = Dials { by_number: BTreeMap::new(), resting: BTreeSet::new() };
+        let mut dials = Dials { by_number: SortedMap::new(), resting: SortedSet::new() };
         for (number, address) in addresses.into_iter().enumerate() {
             dials.add(number, address, now);
         }

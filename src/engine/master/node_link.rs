@@ -1,7 +1,8 @@
+use crate::base::SortedSet;
 use crate::base::{Key, Now};
 use crate::limits::MASTER_LINE_BYTES_MAX;
 use crate::proto::lines::LineBuffer;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 /// A connection of somebody who says that it is a node.
@@ -10,7 +11,7 @@ pub(super) struct NodeLink {
     pub peer: SocketAddr,
     pub lines: LineBuffer,
     /// The servers that it speaks for; one, as a rule.
-    pub servers: BTreeSet<u16>,
+    pub servers: SortedSet<u16>,
     /// What it asked for and has not got, the first first.
     pub asks: VecDeque<Take>,
     /// Bytes that the kernel has not taken.
@@ -41,7 +42,7 @@ impl NodeLink {
             key,
             peer,
             lines: LineBuffer::of_lines(MASTER_LINE_BYTES_MAX),
-            servers: BTreeSet::new(),
+            servers: SortedSet::new(),
             asks: VecDeque::new(),
             unsent: 0,
             upto: None,

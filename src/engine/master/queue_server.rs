@@ -1,6 +1,7 @@
 use super::messages::{NodeReport, Said, ToNodes};
 use super::node_link::{NodeLink, Take};
 use super::peer_link::PeerLink;
+use crate::base::SortedMap;
 use crate::base::{Key, Now, Wall, shown};
 use crate::engine::links::{LinkEvent, LinkPort};
 use crate::engine::runtime::actor::{Actor, Turned};
@@ -13,15 +14,14 @@ use crate::limits::{HANDED_BYTES_MAX, LINK_UNSENT_MAX, MASTER_LINE_BYTES_MAX, TA
 use crate::master::queue::{QueueError, QueueReader};
 use crate::proto::lines::{Handed, LineBuffer, MasterWord, NodeWord, TakeFrom};
 use crate::rings::{Doorbell, Receiver, Sender};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Speaks with nodes: gives each the entries of its queue, and hears what it has and what waits with it.
 pub(crate) struct QueueServer {
     parts: QueueServerParts,
     /// By [`Key::pack`], so that they are served in one order each time.
-    links: BTreeMap<u64, NodeLink>,
-    seats: BTreeMap<u16, Seat>,
+    links: SortedMap<u64, NodeLink>,
+    seats: SortedMap<u16, Seat>,
     /// The link to the other master, while it stands.
     peer: Option<PeerLink>,
     /// By what this master deals domains.
@@ -70,8 +70,8 @@ impl QueueServer {
     pub fn new(parts: QueueServerParts) -> QueueServer {
         QueueServer {
             parts,
-            links: BTreeMap::new(),
-            seats: BTreeMap::new(),
+            links: SortedMap::new(),
+            seats: SortedMap::new(),
             peer: None,
             terms: 0,
             turned_at: Now::ZERO,
@@ -490,7 +490,7 @@ impl QueueServer {
 /// Answers the asks of a link, one after the other, as far as it reads and there is something.
 fn serve(
     link: &mut NodeLink,
-    seats: &mut BTreeMap<u16, Seat>,
+    seats: &mut SortedMap<u16, Seat>,
     parts: &QueueServerParts,
     now: Now,
 ) -> Result<(), Refused> {

@@ -3,16 +3,17 @@ use super::calendar::Calendar;
 use super::giving::Giving;
 use super::index_asks::IndexAsks;
 use crate::base::Now;
+use crate::base::SortedMap;
 use crate::doc_index::Origin;
 use crate::engine::inspect::peer_words::{MovedDoc, MovedDocs};
 use crate::engine::runtime::journaling::Journaling;
 use crate::limits::MOVES_UNCOUNTED_MAX;
 use crate::proto::peer_wire::{Found, MoveBatch, MoveItem, Moved, PeerWord, UrlNews, print_of};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Partitions with URLs that other nodes hand over: into the index and the journal of hosts, and counted when they are on disk.
 pub(super) struct Arriving {
-    of: BTreeMap<u16, Arrival>,
+    of: SortedMap<u16, Arrival>,
     taking: Option<Taking>,
     journal: Journaling,
 }
@@ -56,7 +57,7 @@ pub(super) struct TooMuch;
 
 impl Arriving {
     pub fn new(journal: Journaling) -> Arriving {
-        Arriving { of: BTreeMap::new(), taking: None, journal }
+        Arriving { of: SortedMap::new(), taking: None, journal }
     }
 
     pub fn down(&mut self, node: u16) {

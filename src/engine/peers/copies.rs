@@ -2,10 +2,10 @@ use super::Sends;
 use super::calendar::Calendar;
 use super::known_sum::KnownSum;
 use crate::base::Now;
+use crate::base::{SortedMap, SortedSet};
 use crate::proto::partition::Partition;
 use crate::proto::peer_wire::{FrameBuffer, MoveBatch, PeerWord};
 use crate::storage::{checked, checked_lines, make_directory, replace, sync_directory};
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 /// these files, see [`PageFolders`](super::page_folders::PageFolders).
 pub(super) struct Copies {
     folder: PathBuf,
-    held: BTreeMap<u16, Held>,
+    held: SortedMap<u16, Held>,
     sync_at: Now,
 }
 
@@ -56,7 +56,7 @@ impl Copies {
     pub const FOLDER: &'static str = "copies";
 
     pub fn open(directory: &Path) -> Copies {
-        Copies { folder: directory.join(Self::FOLDER), held: BTreeMap::new(), sync_at: Now::ZERO }
+        Copies { folder: directory.join(Self::FOLDER), held: SortedMap::new(), sync_at: Now::ZERO }
     }
 
     pub fn folder(&self, node: u16) -> PathBuf {
@@ -192,7 +192,7 @@ impl Copies {
 
     /// Sets the copy of a node aside that is gone, with the partitions that come to this one: nothing is added to it any more,
     /// whether that node comes back or not.
-    pub fn set_aside(&mut self, node: u16, partitions: &BTreeSet<Partition>) -> io::Result<()> {
+    pub fn set_aside(&mut self, node: u16, partitions: &SortedSet<Partition>) -> io::Result<()> {
         self.held.remove(&node);
         let mut text = format!("{PARTITIONS_HEAD}\n");
         for partition in partitions {
@@ -218,7 +218,7 @@ impl Copies {
     }
 
     /// Partitions of nodes that are gone, of which the index may not have everything.
-    pub fn taken(&self) -> io::Result<BTreeSet<Partition>> {
+    pub fn taken(&self) -> io::Result<SortedSet<Partition>> {
         Ok(self.aside()?.iter().flat_map(Aside::partitions).collect())
     }
 }
@@ -291,9 +291,9 @@ impl Aside {
     }
 
     /// What came to this node with it. A file that cannot be read counts as none: what was fetched is fetched again.
-    pub fn partitions(&self) -> BTreeSet<Partition> {
-        let Ok(text) = fs::read(self.folder.join(PARTITIONS)) else { return BTreeSet::new() };
-        let Ok(lines) = checked_lines(&text, PARTITIONS_HEAD) else { return BTreeSet::new() };
+    pub fn partitions(&self) -> SortedSet<Partition> {
+        let Ok(text) = fs::read(self.folder.join(PARTITIONS)) else { return SortedSet::new() };
+        let Ok(lines) = checked_lines(&text, PARTITIONS_HEAD) else { return SortedSet::new() };
         lines.filter_map(|line| Partition::new(line.parse().ok()?)).collect()
     }
 }
@@ -385,7 +385,7 @@ mod tests {
 
     /// What the index is given when the node is gone, with the rows that it had.
     fn read(copies: &mut Copies) -> Vec<String> {
-        let seven: BTreeSet<Partition> = Partition::new(7).into_iter().collect();
+        let seven: SortedSet<Partition> = Partition::new(7).into_iter().collect();
         copies.set_aside(3, &seven).unwrap();
         let mut aside = copies.aside().unwrap();
         assert_eq!((aside.len(), aside[0].node, aside[0].partitions()), (1, 3, seven));
@@ -510,7 +510,7 @@ mod tests {
     fn what_is_set_aside_stays_when_the_node_comes_back_and_goes_again() {
         let stage = Stage::new("aside");
         let mut copies = Copies::open(&stage.0);
-        let of = |number: u16| -> BTreeSet<Partition> { Partition::new(number).into_iter().collect() };
+        let of = |number: u16| -> SortedSet<Partition> { Partition::new(number).into_iter().collect() };
         for number in [5, 4_095] {
             assert!(take(&mut copies, (u64::from(number), 1), true));
             synced(&mut copies);
@@ -519,7 +519,7 @@ mod tests {
         }
         assert!(!take(&mut copies, (4_095, 2), true), "it goes on with nothing");
         let copies = Copies::open(&stage.0);
-        assert_eq!(copies.taken().unwrap(), of(5).union(&of(4_095)).copied().collect());
+        assert_eq!(copies.taken().unwrap(), of(5).into_iter().chain(of(4_095)).collect());
         let folders = copies.aside().unwrap();
         assert_eq!(folders.iter().map(|aside| read_copy(aside.files()).len()).collect::<Vec<_>>(), [1, 1]);
         fs::write(folders[0].folder.join(PARTITIONS), "nephila cluster.taken 1\n5\n").unwrap();

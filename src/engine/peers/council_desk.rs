@@ -1,6 +1,7 @@
 use super::Introduction;
 use super::node_files::{NodeFiles, NodeId};
 use super::outside::Outside;
+use crate::base::SortedMap;
 use crate::base::{Now, Rng, shown};
 use crate::engine::inspect::cluster_view::CouncilView;
 use crate::engine::runtime::events::Event;
@@ -11,7 +12,7 @@ use crate::peer::register::{Acceptor, Answer, Pace, Request};
 use crate::peer::{NodeState, Table, TableChange, TableNode, name_at_start, table_at_start, voters_of};
 use crate::proto::partition::Partition;
 use crate::proto::peer_wire::PeerWord;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The council as a node takes part in it: the table and the rights, with the voters or with a council outside of the nodes.
@@ -139,7 +140,7 @@ impl CouncilDesk {
         };
         let founding = self.founding.take().filter(|_| self.told.is_none());
         let registers = files.registers().map_err(|error| NodeError::Cluster(error.to_string()))?;
-        let registers = BTreeMap::from_iter(registers);
+        let registers = SortedMap::from_iter(registers);
         let told = self.told.take().map(Arc::unwrap_or_clone);
         self.told = table_at_start(number, told, &registers).map(Arc::new);
         let Some(table) = self.told.as_deref().or(founding.as_ref()) else {

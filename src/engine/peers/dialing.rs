@@ -1,11 +1,11 @@
 use crate::base::Now;
+use crate::base::SortedMap;
 use crate::engine::links::LinkPort;
-use std::collections::BTreeMap;
 
 /// Addresses where nodes are looked for. One is dialed while no link stands with the node behind it.
 #[derive(Default)]
 pub(super) struct Dialing {
-    targets: BTreeMap<String, Target>,
+    targets: SortedMap<String, Target>,
     /// None has rested before then.
     due: Option<Now>,
 }

@@ -2,6 +2,7 @@ use super::Sends;
 use super::calendar::Calendar;
 use super::index_asks::IndexAsks;
 use crate::base::Now;
+use crate::base::{SortedMap, SortedSet};
 use crate::doc_index::{Moving, MovingItem, Origin};
 use crate::engine::inspect::peer_words::{Partitions, PeerAsk, PeerTold};
 use crate::engine::inspect::questions::Reply;
@@ -11,7 +12,7 @@ use crate::proto::partition::Partition;
 use crate::proto::peer_wire::{
     Found, MoveBuilder, MoveItem, Moved, PeerWord, PushError, UrlItem, UrlNews, print_of,
 };
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
@@ -29,7 +30,7 @@ pub(super) struct HandingOver {
     /// The number of the handover that comes next.
     next: u64,
     /// Nodes that nothing is handed over to before then, as something failed, so often in a row.
-    resting: BTreeMap<u16, (Now, u32)>,
+    resting: SortedMap<u16, (Now, u32)>,
 }
 
 struct Group {
@@ -95,7 +96,7 @@ const REST_DOUBLED_MAX: u32 = 7;
 impl HandingOver {
     /// `starts` is how often this node was started: no number comes again.
     pub fn new(starts: u32) -> HandingOver {
-        HandingOver { group: None, next: u64::from(starts) << 32, resting: BTreeMap::new() }
+        HandingOver { group: None, next: u64::from(starts) << 32, resting: SortedMap::new() }
     }
 
     pub fn is_at_work(&self) -> bool {
@@ -121,7 +122,7 @@ impl HandingOver {
         };
         let Some(to) = full.iter().find(is_linked).and_then(goes_to) else { return };
         let group = full.iter().filter(|partition| goes_to(partition) == Some(to));
-        let partitions: BTreeSet<Partition> = group.copied().take(MOVED_PARTITIONS_MAX).collect();
+        let partitions: SortedSet<Partition> = group.copied().take(MOVED_PARTITIONS_MAX).collect();
         let partitions = Arc::new(partitions);
         let step = Step::Closing(asks.close(partitions.clone()));
         self.next += 1;

@@ -1,6 +1,6 @@
+use crate::base::{SortedMap, SortedSet};
 use crate::proto::peer_wire::StoreName;
 use crate::proto::record::SegmentState;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// A segment, by its store and its number.
 pub(super) type SegmentKey = (StoreName, u64);
@@ -8,7 +8,7 @@ pub(super) type SegmentKey = (StoreName, u64);
 /// What a follower says that it has of segments, with their bytes: these are told every turn, and are not added up for it.
 #[derive(Default)]
 pub(super) struct HeldSegments {
-    states: BTreeMap<SegmentKey, SegmentState>,
+    states: SortedMap<SegmentKey, SegmentState>,
     bytes: u64,
 }
 
@@ -36,7 +36,7 @@ impl HeldSegments {
     }
 
     /// Lets those go that are none of these.
-    pub fn keep(&mut self, listed: &BTreeSet<SegmentKey>) {
+    pub fn keep(&mut self, listed: &SortedSet<SegmentKey>) {
         let bytes = &mut self.bytes;
         self.states.retain(|key, state| {
             let stays = listed.contains(key);

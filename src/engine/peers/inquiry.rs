@@ -1,10 +1,10 @@
 use super::Sends;
+use crate::base::SortedMap;
 use crate::base::{Now, counted, shown};
 use crate::engine::inspect::verify_view::{ShortView, VerifiedNode, VerifyView};
 use crate::limits::PEER_ADDRESS_BYTES_MAX;
 use crate::peer::{NOBODY, NodeState, Table, TableNode};
 use crate::proto::peer_wire::{PeerWord, ShortKind, Shortfall, StoreName, Verified};
-use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// All nodes of a cluster, asked by one of them whether what they have is as it was promised.
@@ -12,7 +12,7 @@ pub(super) struct Inquiry {
     id: u64,
     me: u16,
     begun_at: Now,
-    asked: BTreeMap<u16, AskedNode>,
+    asked: SortedMap<u16, AskedNode>,
     /// Those that go by another table are asked again then, so many times more.
     again_at: Option<Now>,
     tries: u32,
@@ -160,7 +160,7 @@ impl Inquiry {
             short.extend(self.short_of(number, node, table));
         }
         let is_there = |owner: u16| self.asked.get(&owner).is_some_and(|node| !node.is_away);
-        let mut nobodys: BTreeMap<u16, u64> = BTreeMap::new();
+        let mut nobodys: SortedMap<u16, u64> = SortedMap::new();
         for &owner in table.owners().iter().filter(|owner| !is_there(**owner)) {
             *nobodys.entry(owner).or_default() += 1;
         }

@@ -1,12 +1,12 @@
 use super::Sends;
 use super::copy_desk::CopyDesk;
+use crate::base::SortedMap;
 use crate::base::{Now, counted};
 use crate::engine::inspect::cluster_view::LeavingView;
 use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::Health;
 use crate::peer::{NodeState, Table, ring};
 use crate::proto::peer_wire::PeerWord;
-use std::collections::BTreeMap;
 
 /// A node that is drained, on its way out of the table.
 ///
@@ -42,7 +42,7 @@ struct Asking {
     others: Vec<u16>,
     ring: Vec<u16>,
     /// Who said so, and whether it is alone.
-    said: BTreeMap<u16, bool>,
+    said: SortedMap<u16, bool>,
     ask_at: Now,
 }
 
@@ -133,7 +133,7 @@ impl Leaving {
                 Some(same) => same.epoch = epoch,
                 None => {
                     self.next += 1;
-                    let (said, ask_at) = (BTreeMap::new(), self.now);
+                    let (said, ask_at) = (SortedMap::new(), self.now);
                     self.asking = Some(Asking { id: self.next, epoch, others, ring, said, ask_at });
                 }
             }

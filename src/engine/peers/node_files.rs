@@ -1,8 +1,8 @@
+use crate::base::SortedMap;
 use crate::peer::register::{Kept, Register};
 use crate::peer::{Table, TableError};
 use crate::proto::partition::{Partition, Partitioner, Share};
 use crate::storage::{checked, checked_lines, make_directory, replace};
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub struct NodeFiles(Place);
 enum Place {
     Folder(PathBuf),
     /// For the simulation: it outlasts a process that is killed.
-    Memory(Arc<Mutex<BTreeMap<String, Vec<u8>>>>),
+    Memory(Arc<Mutex<SortedMap<String, Vec<u8>>>>),
 }
 
 /// Which node this is.

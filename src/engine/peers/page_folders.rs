@@ -1,9 +1,9 @@
 use super::copies::Copies;
+use crate::base::{SortedMap, SortedSet};
 use crate::limits::STORES_COPIED_MAX;
 use crate::proto::peer_wire::StoreName;
 use crate::storage::{make_directory, sync_directory};
 use crate::store_server::SegmentCopy;
-use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -32,19 +32,19 @@ impl PageFolders {
     }
 
     /// The stores of this node: its own, and those of nodes that are gone.
-    pub fn stores(&self) -> io::Result<BTreeMap<StoreName, PathBuf>> {
+    pub fn stores(&self) -> io::Result<SortedMap<StoreName, PathBuf>> {
         let kept = names(&self.copies)?.into_iter().filter_map(|name| {
             let store = store_name(name.to_str()?.strip_suffix(KEPT)?)?;
             Some((store, self.copies.join(&name)))
         });
         let own = (StoreName::OWN, self.data.clone());
-        let all: BTreeMap<StoreName, PathBuf> = kept.chain([own]).collect();
+        let all: SortedMap<StoreName, PathBuf> = kept.chain([own]).collect();
         Ok(all.into_iter().take(STORES_COPIED_MAX).collect())
     }
 
     /// The same, and the copies of nodes that are about to leave, under the names that they are going to have here: they are on two
     /// other disks before those nodes go.
-    pub fn stores_with(&self, leaving: &BTreeSet<u16>) -> io::Result<BTreeMap<StoreName, PathBuf>> {
+    pub fn stores_with(&self, leaving: &SortedSet<u16>) -> io::Result<SortedMap<StoreName, PathBuf>> {
         let mut stores = self.stores()?;
         for &node in leaving {
             let folder = self.copies.join(node.to_string());

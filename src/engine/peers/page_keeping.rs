@@ -1,6 +1,6 @@
 use super::page_folders::PageFolders;
 use crate::base::Now;
-use std::collections::BTreeMap;
+use crate::base::SortedMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct PageKeeping {
     folders: PageFolders,
     /// Those that were not kept yet, and whose they are.
-    waiting: BTreeMap<PathBuf, u16>,
+    waiting: SortedMap<PathBuf, u16>,
     again_at: Now,
 }
 
@@ -18,7 +18,7 @@ const AGAIN_US: u64 = 10_000_000;
 
 impl PageKeeping {
     pub fn new(folders: PageFolders) -> PageKeeping {
-        PageKeeping { folders, waiting: BTreeMap::new(), again_at: Now::ZERO }
+        PageKeeping { folders, waiting: SortedMap::new(), again_at: Now::ZERO }
     }
 
     /// Keeps the pages in the copy of a node that is gone.

@@ -1,11 +1,11 @@
 use super::Sends;
 use super::page_folders::PageFolders;
 use crate::base::Now;
+use crate::base::SortedMap;
 use crate::limits::SEGMENTS_PER_WORD_MAX;
 use crate::proto::peer_wire::{CopiedStore, PeerWord, StoreName};
 use crate::proto::record::{SegmentPiece, SegmentState};
 use crate::store_server::{SegmentCopy, free_bytes_min};
-use std::collections::BTreeMap;
 use std::io;
 
 /// The pages of other nodes, on the disk of this one.
@@ -13,13 +13,13 @@ pub(super) struct PagesIn {
     folders: PageFolders,
     /// So much of the disk is for this node alone.
     reserve_bytes: u64,
-    of: BTreeMap<u16, Copied>,
+    of: SortedMap<u16, Copied>,
 }
 
 /// Those of one node, as it told over the link that there is.
 struct Copied {
     id: u64,
-    stores: BTreeMap<StoreName, SegmentCopy>,
+    stores: SortedMap<StoreName, SegmentCopy>,
     /// What is here was not told yet.
     is_asked: bool,
     /// Something does not follow what is here, or the disk refuses it.
@@ -42,7 +42,7 @@ const SYNC_BYTES: u64 = 4 << 20;
 
 impl PagesIn {
     pub fn new(folders: PageFolders, reserve_bytes: u64) -> PagesIn {
-        PagesIn { folders, reserve_bytes, of: BTreeMap::new() }
+        PagesIn { folders, reserve_bytes, of: SortedMap::new() }
     }
 
     /// A node wants to know what is here of its stores.
@@ -51,7 +51,7 @@ impl PagesIn {
         self.of.remove(&node);
         let (stores, cause) = match open(node, stores, &self.folders) {
             Ok(stores) => (stores, Ok(())),
-            Err(cause) => (BTreeMap::new(), Err(cause)),
+            Err(cause) => (SortedMap::new(), Err(cause)),
         };
         let is_refused = cause.is_err();
         let copied = Copied { id, stores, is_asked: true, is_refused, unsynced: None };
@@ -83,7 +83,8 @@ impl PagesIn {
 
     /// A node is told that nothing is kept for it now: it asks again later.
     pub fn refuse(&mut self, node: u16, id: u64) {
-        let copied = Copied { id, stores: BTreeMap::new(), is_asked: true, is_refused: true, unsynced: None };
+        let copied =
+            Copied { id, stores: SortedMap::new(), is_asked: true, is_refused: true, unsynced: None };
         self.of.insert(node, copied);
     }
 
@@ -133,8 +134,8 @@ fn open(
     node: u16,
     stores: &[CopiedStore],
     folders: &PageFolders,
-) -> io::Result<BTreeMap<StoreName, SegmentCopy>> {
-    let mut opened = BTreeMap::new();
+) -> io::Result<SortedMap<StoreName, SegmentCopy>> {
+    let mut opened = SortedMap::new();
     for CopiedStore { name, key } in stores {
         let folder = folders.copy_of(node, *name)?;
         let copy = SegmentCopy::open(&folder)?;

@@ -3,12 +3,13 @@ use super::follower::{Behind, Follower};
 use super::held_segments::{HeldSegments, SegmentKey};
 use super::page_folders::PageFolders;
 use crate::base::{Now, Wall};
+use crate::base::{SortedMap, SortedSet};
 use crate::limits::{PAGE_PIECE_BYTES_MAX, PAGES_UNCOUNTED_BYTES_MAX, SEGMENTS_PER_WORD_MAX};
 use crate::peer::{NodeState, Table};
 use crate::proto::peer_wire::{CopiedStore, PeerWord, StoreName};
 use crate::proto::record::{SegmentPiece, SegmentState};
 use crate::store_server::{Looked, SegmentSource};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ pub(super) struct PagesOut {
     next: u64,
     talk: Option<Talk>,
     /// Nodes that are about to leave, and the table that says so: what is here of their pages goes on to the follower before.
-    leaving: BTreeSet<u16>,
+    leaving: SortedSet<u16>,
     by: Option<Arc<Table>>,
 }
 
@@ -45,16 +46,16 @@ pub(super) struct HeldThere {
 struct Talk {
     id: u64,
     to: u16,
-    stores: BTreeMap<StoreName, SegmentSource>,
+    stores: SortedMap<StoreName, SegmentSource>,
     /// Where they are.
-    places: BTreeMap<StoreName, PathBuf>,
+    places: SortedMap<StoreName, PathBuf>,
     /// The follower has told all that it has.
     is_told: bool,
     held: HeldSegments,
     /// What the stores had at the last look, and when that was.
-    found: BTreeMap<SegmentKey, SegmentState>,
+    found: SortedMap<SegmentKey, SegmentState>,
     /// All that were there, also those of which nothing can be said.
-    listed: BTreeSet<SegmentKey>,
+    listed: SortedSet<SegmentKey>,
     looked_at: Option<Now>,
     /// The first of them that the disk did not give, and why.
     trouble: Option<(PathBuf, io::Error)>,
@@ -86,7 +87,7 @@ impl PagesOut {
     /// `starts` is how often this node was started: no talk of an earlier process has a number of this one.
     pub fn new(is_on: bool, starts: u32, folders: PageFolders) -> PagesOut {
         let (follower, next) = (Follower::new(is_on), u64::from(starts) << 32);
-        PagesOut { follower, folders, next, talk: None, leaving: BTreeSet::new(), by: None }
+        PagesOut { follower, folders, next, talk: None, leaving: SortedSet::new(), by: None }
     }
 
     pub fn is_on(&self) -> bool {
@@ -227,7 +228,7 @@ impl PagesOut {
 }
 
 impl Talk {
-    fn new(id: u64, to: u16, places: BTreeMap<StoreName, PathBuf>, (is_short, now): (bool, Now)) -> Talk {
+    fn new(id: u64, to: u16, places: SortedMap<StoreName, PathBuf>, (is_short, now): (bool, Now)) -> Talk {
         let source = |(name, folder): (&StoreName, &PathBuf)| (*name, SegmentSource::new(folder));
         Talk {
             id,
@@ -236,8 +237,8 @@ impl Talk {
             places,
             is_told: false,
             held: HeldSegments::default(),
-            found: BTreeMap::new(),
-            listed: BTreeSet::new(),
+            found: SortedMap::new(),
+            listed: SortedSet::new(),
             looked_at: None,
             trouble: None,
             is_short,
@@ -275,7 +276,7 @@ impl Talk {
     fn turn(
         &mut self,
         now: Now,
-        places: (&PageFolders, &BTreeSet<u16>),
+        places: (&PageFolders, &SortedSet<u16>),
         wall: Wall,
         wires: &mut dyn Sends,
     ) -> io::Result<bool> {
@@ -302,7 +303,7 @@ impl Talk {
 
     /// What the follower has and is not there any more goes. True if there was such.
     fn let_go(&mut self, wires: &mut dyn Sends) -> bool {
-        let mut gone: BTreeMap<StoreName, Vec<u64>> = BTreeMap::new();
+        let mut gone: SortedMap<StoreName, Vec<u64>> = SortedMap::new();
         for (store, segment) in self.held.keys().filter(|key| !self.listed.contains(key)) {
             gone.entry(*store).or_default().push(*segment);
         }
@@ -321,7 +322,7 @@ impl Talk {
 
     fn look(
         &mut self,
-        (folders, leaving): (&PageFolders, &BTreeSet<u16>),
+        (folders, leaving): (&PageFolders, &SortedSet<u16>),
         now: Now,
         wires: &mut dyn Sends,
     ) -> io::Result<()> {
@@ -330,7 +331,7 @@ impl Talk {
         if self.is_over {
             return Ok(());
         }
-        (self.found, self.listed) = (BTreeMap::new(), BTreeSet::new());
+        (self.found, self.listed) = (SortedMap::new(), SortedSet::new());
         for (name, source) in &mut self.stores {
             let Looked { states, listed, trouble } = source.look()?;
             self.found.extend(states.into_iter().map(|state| ((*name, state.segment), state)));
@@ -409,7 +410,7 @@ impl Talk {
 }
 
 /// Nodes that hand over all that they have, and go. A voter stays.
-fn about_to_leave(table: &Table, me: u16) -> BTreeSet<u16> {
+fn about_to_leave(table: &Table, me: u16) -> SortedSet<u16> {
     let nodes = table.nodes().iter().filter(|node| node.state == NodeState::Draining && node.number != me);
     nodes.map(|node| node.number).filter(|node| !table.voters().contains(node)).collect()
 }

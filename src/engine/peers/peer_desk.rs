@@ -16,6 +16,7 @@ use super::ticket_desk::TicketDesk;
 use super::url_post::{PostFault, UrlPost};
 use super::{Introduction, Peer, PeerEvent, PeerOwner, Sends, Wires};
 use crate::base::{Now, Wall, counted, shown};
+use crate::base::{SortedMap, SortedSet};
 use crate::engine::inspect::cluster_view::{ClusterOrder, ClusterView};
 use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError};
@@ -24,7 +25,7 @@ use crate::peer::ticket::{TicketKey, Want};
 use crate::peer::{Asking, Member, NOBODY, NodeState, Sponsor, Table, TableChange, TableNode, assign};
 use crate::proto::partition::Partition;
 use crate::proto::peer_wire::{Hello, MoveBatch, PeerWord};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -58,11 +59,11 @@ pub(super) struct PeerDesk {
     is_lost: bool,
     leaving: Leaving,
     /// Addresses of the table that are dialed.
-    dialed: BTreeSet<String>,
+    dialed: SortedSet<String>,
     /// It has got its number, and every link begins anew.
     is_renamed: bool,
     /// Peers that do not own what they are sent are sent something again then.
-    paused: BTreeMap<u16, Now>,
+    paused: SortedMap<u16, Now>,
     health: Arc<Health>,
     wall: Wall,
     now: Now,
@@ -132,9 +133,9 @@ impl PeerDesk {
             right: RightTelling::default(),
             is_lost: false,
             leaving,
-            dialed: BTreeSet::new(),
+            dialed: SortedSet::new(),
             is_renamed: false,
-            paused: BTreeMap::new(),
+            paused: SortedMap::new(),
             health,
             wall,
             now: Now::ZERO,
@@ -427,7 +428,7 @@ impl PeerDesk {
         self.me.epoch = table.epoch();
         let others = || table.nodes().iter().filter(|node| node.number != self.id.number);
         let members: Vec<&TableNode> = others().filter(|node| node.state != NodeState::Left).collect();
-        let addresses: BTreeSet<String> = members.iter().map(|node| node.address.clone()).collect();
+        let addresses: SortedSet<String> = members.iter().map(|node| node.address.clone()).collect();
         self.dialed.difference(&addresses).for_each(|address| wires.undial(address));
         for address in addresses.difference(&self.dialed) {
             if !wires.dial(address) {

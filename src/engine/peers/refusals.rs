@@ -1,10 +1,10 @@
+use crate::base::SortedMap;
 use crate::limits::PEER_NODES_MAX;
-use std::collections::BTreeMap;
 
 /// The cause that was told last, by address.
 #[derive(Default)]
 pub(super) struct Refusals {
-    told: BTreeMap<String, (String, bool)>,
+    told: SortedMap<String, (String, bool)>,
 }
 
 impl Refusals {

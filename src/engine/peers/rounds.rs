@@ -2,11 +2,11 @@ use super::Sends;
 use super::index_asks::IndexAsks;
 use super::url_post::{PostStanding, UrlPost};
 use crate::base::Now;
+use crate::base::SortedMap;
 use crate::engine::inspect::peer_words::{PeerAsk, PeerTold, Standing};
 use crate::engine::inspect::questions::Reply;
 use crate::peer::{Member, Quiet};
 use crate::proto::peer_wire::{NodeState, PeerWord, Status};
-use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
 /// How far every node is, asked round by round, and whether all is done everywhere.
@@ -14,7 +14,7 @@ pub(super) struct Rounds {
     node: u16,
     quiet: Quiet,
     /// The last that each node told.
-    told: BTreeMap<u16, Status>,
+    told: SortedMap<u16, Status>,
     /// Who waits for ours: the node, and its round. This node is one of them.
     waiting: Vec<(u16, u64)>,
     /// What had come before the index was asked, and its answer.
@@ -61,7 +61,7 @@ impl Rounds {
         Rounds {
             node,
             quiet: Quiet::new(),
-            told: BTreeMap::new(),
+            told: SortedMap::new(),
             waiting: Vec::new(),
             looking: None,
             ask_at: Now::ZERO,
@@ -97,7 +97,7 @@ impl Rounds {
         self.quiet.round()
     }
 
-    pub fn told(&self) -> &BTreeMap<u16, Status> {
+    pub fn told(&self) -> &SortedMap<u16, Status> {
         &self.told
     }
 

@@ -19,6 +19,7 @@ use super::ticket_desk::TicketDesk;
 use super::ticket_file::{Boot, TicketFile};
 use super::verify_desk::VerifyDesk;
 use super::{Introduction, Wires};
+use crate::base::SortedSet;
 use crate::base::Wall;
 use crate::engine::inspect::cluster_view::ClusterReport;
 use crate::engine::inspect::loan_desk::LoanDesk;
@@ -35,7 +36,6 @@ use crate::proto::partition::{Partition, Partitioner, Share, Spread};
 use crate::proto::peer_tls::NodeIdentity;
 use crate::rings::Doorbell;
 use crate::url_server::{Niceness, NicenessRules};
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub struct PeersSetup {
     /// Partitions that it gave away, or was to, and to whom.
     stopped: Vec<(Partition, u16)>,
     /// Partitions of nodes that are gone, of which the index may not know everything.
-    taken: BTreeSet<Partition>,
+    taken: SortedSet<Partition>,
     /// Where it is all kept.
     directory: PathBuf,
 }

@@ -2,12 +2,12 @@ use super::handing_over::HandedOver;
 use super::index_asks::IndexAsks;
 use super::node_files::NodeFiles;
 use crate::base::Now;
+use crate::base::{SortedMap, SortedSet};
 use crate::engine::inspect::peer_words::{PeerAsk, PeerTold};
 use crate::engine::inspect::questions::Reply;
 use crate::peer::beat::Rights;
 use crate::peer::{NOBODY, Table};
 use crate::proto::partition::{Partition, Partitioner, Share};
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
@@ -28,7 +28,7 @@ pub(super) struct ShareKeeping {
     made_of: Option<(u64, usize)>,
     setting: Option<Setting>,
     /// What the index has let go, by the node that gets it: given once nothing of it is lent.
-    gifts: BTreeMap<u16, Vec<Partition>>,
+    gifts: SortedMap<u16, Vec<Partition>>,
     /// Partitions that are to go, and are looked at for URLs.
     looking: Option<(Vec<Partition>, Receiver<Reply>)>,
     /// Partitions that have URLs after all, or were handed over to another node than they are to go to.
@@ -36,7 +36,7 @@ pub(super) struct ShareKeeping {
     /// Partitions that are to go and have URLs.
     full: Vec<Partition>,
     /// Partitions that were handed over: to whom, and where the ledger goes on with what that node does not have.
-    handed: BTreeMap<Partition, (u16, u64)>,
+    handed: SortedMap<Partition, (u16, u64)>,
     /// What the disk has of partitions that are given, and to whom.
     kept: Vec<(Partition, u16)>,
     look_at: Now,
@@ -48,7 +48,7 @@ struct Setting {
     share: Arc<Share>,
     made_of: (u64, usize),
     /// What is given away once it holds, by the node that gets it.
-    gifts: BTreeMap<u16, Vec<Partition>>,
+    gifts: SortedMap<u16, Vec<Partition>>,
     answered: Receiver<Reply>,
 }
 
@@ -68,7 +68,7 @@ impl ShareKeeping {
         stopped: Vec<(Partition, u16)>,
     ) -> ShareKeeping {
         let (made_of, setting, looking) = (None, None, None);
-        let gifts = BTreeMap::new();
+        let gifts = SortedMap::new();
         ShareKeeping {
             seed,
             node,
@@ -131,7 +131,7 @@ impl ShareKeeping {
         now: Now,
         rights: &mut Rights,
         (asks, files): (&IndexAsks, &NodeFiles),
-        lent: impl FnOnce() -> Option<BTreeSet<Partition>>,
+        lent: impl FnOnce() -> Option<SortedSet<Partition>>,
     ) -> Option<Vec<SetBack>> {
         let is_changed = self.take_set(now, files);
         if !self.still_ours.is_empty() {
@@ -166,7 +166,7 @@ impl ShareKeeping {
     }
 
     /// Gives what nothing is lent of, and where nobody is owed a pause: who gets it need not know what was.
-    fn give(&mut self, rights: &mut Rights, lent: Option<BTreeSet<Partition>>) {
+    fn give(&mut self, rights: &mut Rights, lent: Option<SortedSet<Partition>>) {
         let Some(lent) = lent else { return };
         for (to, partitions) in std::mem::take(&mut self.gifts) {
             let (busy, free): (Vec<Partition>, Vec<Partition>) =
@@ -182,7 +182,7 @@ impl ShareKeeping {
 
     fn set(&mut self, table: &Table, made_of: (u64, usize), rights: &Rights, asks: &IndexAsks) {
         let mut owners = table.owners().to_vec();
-        let mut gifts: BTreeMap<u16, Vec<Partition>> = BTreeMap::new();
+        let mut gifts: SortedMap<u16, Vec<Partition>> = SortedMap::new();
         self.handed.retain(|partition, _| rights.stopped().contains(partition));
         for &partition in rights.stopped() {
             if table.owner(partition) != self.node {
@@ -240,7 +240,7 @@ impl ShareKeeping {
     }
 
     /// Keeps what is to be given, and nothing else: what was given comes back one day. False if the disk does not take it.
-    fn keep(&mut self, gifts: &BTreeMap<u16, Vec<Partition>>, files: &NodeFiles) -> bool {
+    fn keep(&mut self, gifts: &SortedMap<u16, Vec<Partition>>, files: &NodeFiles) -> bool {
         let of = |(to, partitions): (&u16, &Vec<Partition>)| {
             partitions.iter().map(|&partition| (partition, *to)).collect::<Vec<_>>()
         };
@@ -298,7 +298,7 @@ impl ShareKeeping {
 
     /// Who is to hear again what the ledger has from where on, as the next share is another.
     fn set_back(&self, before: &Share, next: &Share) -> Vec<SetBack> {
-        let mut places = BTreeSet::new();
+        let mut places = SortedSet::new();
         for partition in Partition::all() {
             let (from, to) = (before.owner(partition), next.owner(partition));
             let place = match self.handed.get(&partition) {

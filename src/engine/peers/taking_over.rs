@@ -3,13 +3,14 @@ use super::copies::Aside;
 use super::giving::Giving;
 use super::index_asks::IndexAsks;
 use crate::base::Now;
+use crate::base::SortedSet;
 use crate::doc_index::{Origin, PageElsewhere};
 use crate::engine::inspect::peer_words::MovedDocs;
 use crate::engine::runtime::journaling::Journaling;
 use crate::proto::partition::{Partition, Share};
 use crate::proto::peer_wire::{FrameBuffer, PeerWord};
 use crate::store_server::Holdings;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -25,7 +26,7 @@ pub(super) struct TakingOver {
 struct Current {
     aside: Aside,
     /// What came to this node with it: of other hosts it knows better.
-    partitions: BTreeSet<Partition>,
+    partitions: SortedSet<Partition>,
     share: Arc<Share>,
     files: VecDeque<(PathBuf, bool)>,
     reading: Option<Reading>,

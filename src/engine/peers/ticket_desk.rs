@@ -2,13 +2,14 @@ use super::Sends;
 use super::calendar::Calendar;
 use super::ticket_file::TicketFile;
 use crate::base::Now;
+use crate::base::SortedSet;
 use crate::engine::inspect::loan_desk::{LentKey, LoanDesk, ShardSaid};
 use crate::limits::TICKETS_PER_WORD_MAX;
 use crate::peer::ticket::{Back, Grant, Keeper, Lending, Said, TicketKey, Tickets, Wait, Want};
 use crate::proto::partition::{Partition, Share, Spread};
 use crate::proto::peer_wire::PeerWord;
 use crate::url_server::LoanWord;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -104,7 +105,7 @@ impl TicketDesk {
     }
 
     /// Partitions of which something is lent, or owed a pause.
-    pub fn busy(&mut self, now: Now) -> Option<BTreeSet<Partition>> {
+    pub fn busy(&mut self, now: Now) -> Option<SortedSet<Partition>> {
         self.keeper.busy(now)
     }
 
@@ -116,7 +117,7 @@ impl TicketDesk {
     }
 
     /// Partitions that are to go to other nodes.
-    pub fn set_leaving(&mut self, partitions: BTreeSet<Partition>) {
+    pub fn set_leaving(&mut self, partitions: SortedSet<Partition>) {
         self.keeper.set_leaving(partitions);
     }
 

@@ -5,11 +5,12 @@ use super::page_folders::PageFolders;
 use super::pages_out::PagesOut;
 use super::summing::{Job, SumFor, Summing};
 use crate::base::Now;
+use crate::base::{SortedMap, SortedSet};
 use crate::limits::{SHORTFALLS_MAX, SUMS_ASKED_MAX};
 use crate::proto::peer_wire::{PeerWord, ShortKind, Shortfall, StoreName, Sum, SumOf, Verified};
 use crate::proto::record::SegmentState;
 use crate::store_server::sealed_segments;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::path::PathBuf;
 
 /// What this node has, compared with the copy of it, as nodes ask for it: one after the other.
@@ -48,16 +49,16 @@ struct Run {
     /// Who has the copy, once it is compared.
     follower: Option<u16>,
     has_begun: bool,
-    stores: BTreeMap<StoreName, PathBuf>,
+    stores: SortedMap<StoreName, PathBuf>,
     queue: VecDeque<Task>,
     /// Tasks with their numbers.
-    open: BTreeMap<u64, Open>,
+    open: SortedMap<u64, Open>,
     /// What was not the same, and is compared once more then.
     again: Vec<Task>,
     again_at: Option<Now>,
     is_second: bool,
     verified: Verified,
-    short: BTreeSet<Shortfall>,
+    short: SortedSet<Shortfall>,
     told_at: Now,
 }
 
@@ -192,14 +193,14 @@ impl Run {
             look_at: now,
             follower: None,
             has_begun: false,
-            stores: BTreeMap::new(),
+            stores: SortedMap::new(),
             queue: VecDeque::new(),
-            open: BTreeMap::new(),
+            open: SortedMap::new(),
             again: Vec::new(),
             again_at: None,
             is_second: false,
             verified: Verified::default(),
-            short: BTreeSet::new(),
+            short: SortedSet::new(),
             told_at: now,
         }
     }
@@ -369,7 +370,7 @@ impl Run {
             return;
         }
         (self.again_at, self.is_second) = (None, true);
-        let again: BTreeSet<_> = std::mem::take(&mut self.again).iter().map(Task::key).collect();
+        let again: SortedSet<_> = std::mem::take(&mut self.again).iter().map(Task::key).collect();
         let tasks = self.tasks(originals).into_iter();
         self.queue =
             tasks.filter(|task| !matches!(task, Task::Check(..)) && again.contains(&task.key())).collect();

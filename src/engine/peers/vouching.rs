@@ -2,8 +2,8 @@ use super::Sends;
 use super::copying::Copying;
 use super::pages_out::PagesOut;
 use crate::base::Now;
+use crate::base::SortedMap;
 use crate::proto::peer_wire::PeerWord;
-use std::collections::BTreeMap;
 
 /// What this node says to others that want to let something go which they handed over: all that it has is on a second disk.
 ///
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 pub(super) struct Vouching {
     /// One question of each node: the last.
-    asked: BTreeMap<u16, Asked>,
+    asked: SortedMap<u16, Asked>,
     /// The last question of an operator here that is answered.
     told: u64,
 }

@@ -3,13 +3,13 @@ use super::introduction::Introduction;
 use super::peer_event::{Peer, PeerEvent, PeerOwner};
 use super::refusals::Refusals;
 use super::wire::{Stage, Wire};
+use crate::base::SortedMap;
 use crate::base::{Key, Now, shown};
 use crate::engine::links::{LinkEvent, LinkPort};
 use crate::limits::{LINK_OUT_BYTES_MAX, LINK_RING_WORDS, PEER_UNSENT_MAX, PEER_WHY_BYTES_MAX};
 use crate::proto::peer_tls::NodeIdentity;
 use crate::proto::peer_wire::{FrameBuffer, Hello, PeerWord};
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 /// The links of a node to the others of its cluster. It has no clock and no thread: its owner calls [`Wires::take`] when there
@@ -21,7 +21,7 @@ pub struct Wires {
     /// By the index of their keys.
     wires: Vec<Option<Box<Wire>>>,
     /// The link that stands with each node that has a number.
-    nodes: BTreeMap<u16, Key>,
+    nodes: SortedMap<u16, Key>,
     dialing: Dialing,
     refusals: Refusals,
     /// Links with something to send.
@@ -84,7 +84,7 @@ impl Wires {
             identity,
             me,
             wires: Vec::new(),
-            nodes: BTreeMap::new(),
+            nodes: SortedMap::new(),
             dialing: Dialing::default(),
             refusals: Refusals::default(),
             dirty: Vec::new(),

@@ -1,4 +1,5 @@
 use super::groups::{GROUPED, Group, result_at};
+use crate::base::SortedMap;
 use crate::base::{Durations, Wall, rfc3339};
 use crate::proto::record::ResultCode;
 use crate::url_server::{Rest, RestingHost, WaitsFor};
@@ -6,7 +7,6 @@ use hdrhistogram::Histogram;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -176,7 +176,7 @@ impl Counters {
     }
 
     /// What was concluded so far, by name.
-    pub(crate) fn results(&self) -> BTreeMap<&'static str, u64> {
+    pub(crate) fn results(&self) -> SortedMap<&'static str, u64> {
         self.figures().named(Group::Results).filter(|(_, count)| *count > 0).collect()
     }
 
@@ -392,7 +392,7 @@ pub struct UrlSummary {
     pub seconds: f64,
     pub cpu_us: u64,
     pub driver: &'static str,
-    pub results: BTreeMap<&'static str, u64>,
+    pub results: SortedMap<&'static str, u64>,
     /// What it did not stay for.
     pub waiting_hosts: WaitingHosts,
     pub stopped: bool,
@@ -410,7 +410,7 @@ pub struct SpiderSummary {
     pub cpu_us: u64,
     pub driver: &'static str,
     pub cores: Vec<usize>,
-    pub results: BTreeMap<&'static str, u64>,
+    pub results: SortedMap<&'static str, u64>,
     pub fetch_us: Histogram<u64>,
     /// DONE lines for which no URL server was there.
     pub untold: u64,
@@ -447,7 +447,7 @@ pub struct Summary {
     pub excluded: u64,
     /// What became of each URL that was typed, if none of them could be had.
     pub seeds_lost: Option<SeedsLost>,
-    pub results: BTreeMap<&'static str, u64>,
+    pub results: SortedMap<&'static str, u64>,
     pub fetch_us: Histogram<u64>,
     /// Requests for robots.txt, and those of them after which the rules of a host could not be had.
     pub robots: u64,

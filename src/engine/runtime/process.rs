@@ -1,8 +1,8 @@
 //! What the kernel says of this process and its threads.
 
+use crate::base::SortedMap;
 use nix::sys::resource::{Resource, getrlimit};
 use nix::unistd::{SysconfVar, sysconf};
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -21,8 +21,8 @@ pub struct ProcessReadings {
 #[derive(Default)]
 pub(super) struct ThreadTimes {
     /// Of threads that were seen last time, by their number.
-    last: BTreeMap<u32, Thread>,
-    gone: BTreeMap<String, u64>,
+    last: SortedMap<u32, Thread>,
+    gone: SortedMap<String, u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl ThreadTimes {
     /// Seconds of every name so far.
     pub fn read(&mut self) -> Vec<(String, f64)> {
         let per_second = ticks_per_second();
-        let mut now = BTreeMap::new();
+        let mut now = SortedMap::new();
         for entry in fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
             let number = entry.file_name().to_str().and_then(|name| name.parse().ok());
             let stat = fs::read_to_string(entry.path().join("stat")).ok();
@@ -50,7 +50,7 @@ impl ThreadTimes {
         self.take(now).into_iter().map(|(name, ticks)| (name, ticks as f64 / per_second)).collect()
     }
 
-    fn take(&mut self, now: BTreeMap<u32, Thread>) -> BTreeMap<String, u64> {
+    fn take(&mut self, now: SortedMap<u32, Thread>) -> SortedMap<String, u64> {
         for (number, thread) in std::mem::replace(&mut self.last, now) {
             // A number may have gone to another thread meanwhile, which has less behind it.
             let goes_on = self.last.get(&number);

@@ -1,3 +1,4 @@
+use crate::base::SortedMap;
 use crate::base::{Key, Now, Slots, TimerWheel};
 use crate::engine::crawl::address_owners::shard_of;
 use crate::engine::links::{LinkEvent, LinkPort};
@@ -13,7 +14,7 @@ use crate::proto::job::TransId;
 use crate::proto::lines::{Dialect, LineBuffer, LineError, SpiderWord, WorkLine};
 use crate::proto::record::ResultCode;
 use rapidhash::fast::RapidHashMap;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -139,7 +140,7 @@ impl SpiderDispatcher {
         })
     }
 
-    pub fn results(&self) -> BTreeMap<&'static str, u64> {
+    pub fn results(&self) -> SortedMap<&'static str, u64> {
         self.counters.results()
     }
 

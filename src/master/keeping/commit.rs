@@ -8,7 +8,7 @@ use super::files::about;
 use super::master::Master;
 use super::state::{Begin, Commit, Held, Record};
 use super::told::Told;
-use std::collections::BTreeMap;
+use crate::base::SortedMap;
 use std::io;
 
 /// What an epoch came to.
@@ -21,7 +21,7 @@ pub struct Committed {
     pub domains_new: u64,
     /// Rows of them, as they stand.
     pub placed: Vec<MapRow>,
-    pub dealt: BTreeMap<ServerId, Dealt>,
+    pub dealt: SortedMap<ServerId, Dealt>,
     pub held: Option<Held>,
     /// Why new domains could not be placed, and since when.
     pub unplaced: Option<(DatabaseError, u32)>,
@@ -197,7 +197,7 @@ impl Master {
         let mut holding = Holding::new(&held_folder, begin.epoch);
         let mut sent = vec![0u32; self.map.numbers() as usize];
         let mut latest = self.state.latest_by(begin.now);
-        let mut nowhere: BTreeMap<ServerId, u64> = BTreeMap::new();
+        let mut nowhere: SortedMap<ServerId, u64> = SortedMap::new();
         let (map, mut line) = (&self.map, Vec::new());
         joined.for_each_sent(|row| {
             let Some(at) = map.find(row.domain) else { return holding.add(&row) };
@@ -236,10 +236,10 @@ struct Seat<'a> {
 
 fn seats<'a>(
     servers: &[Server],
-    queues: &'a mut BTreeMap<u16, Queue>,
+    queues: &'a mut SortedMap<u16, Queue>,
     begin: &Begin,
     queue_bytes_max: u64,
-) -> BTreeMap<u16, Seat<'a>> {
+) -> SortedMap<u16, Seat<'a>> {
     let queued = |number: &u16| begin.queued.get(number).copied().unwrap_or(0);
     let configured =
         queues.iter_mut().filter(|(number, _)| servers.iter().any(|server| server.id.0 == **number));

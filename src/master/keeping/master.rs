@@ -7,9 +7,9 @@ use super::journal::{AppendError, Journal};
 use super::lock::Lock;
 use super::state::{Keep, Record, State, Totals};
 use super::told::Told;
+use crate::base::SortedMap;
 use crate::proto::reflog::Stamp;
 use crate::storage::{FRESH, make_data_directory, make_directory};
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub struct Master {
     pub(super) state: State,
     pub(super) domains: DomainsJournal,
     pub(super) map: DomainMap,
-    pub(super) queues: BTreeMap<u16, Queue>,
+    pub(super) queues: SortedMap<u16, Queue>,
     pub(super) key: IdKey,
     /// Why nothing more can be done here: nobody knows what the disk has.
     pub(super) broken: Option<String>,
@@ -110,7 +110,7 @@ impl Master {
             state,
             domains,
             map,
-            queues: BTreeMap::new(),
+            queues: SortedMap::new(),
             key,
             broken: None,
             sure_s: None,
@@ -286,8 +286,8 @@ impl Master {
         })
     }
 
-    pub(super) fn seal_queues(&mut self) -> io::Result<BTreeMap<u16, QueueEnd>> {
-        let mut ends = BTreeMap::new();
+    pub(super) fn seal_queues(&mut self) -> io::Result<SortedMap<u16, QueueEnd>> {
+        let mut ends = SortedMap::new();
         for (server, queue) in &mut self.queues {
             ends.extend(
                 queue.seal().map_err(about(&self.files.queue(ServerId(*server))))?.map(|end| (*server, end)),

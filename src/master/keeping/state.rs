@@ -2,10 +2,11 @@ use super::super::EpochCounts;
 use super::super::epoch::{DomainBy, JoinRules};
 use super::super::map::{DomainsEnd, ServerState};
 use super::super::queue::QueueEnd;
+use crate::base::SortedMap;
 use crate::proto::reflog::Stamp;
 use rapidhash::fast::RapidHashSet;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -28,11 +29,11 @@ pub(super) struct Begin {
     pub now: u32,
     pub files: Vec<InputName>,
     /// What nodes said that they have still to fetch.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub loads: BTreeMap<u16, u64>,
+    #[serde(default, skip_serializing_if = "SortedMap::is_empty")]
+    pub loads: SortedMap<u16, u64>,
     /// Bytes of each queue that its node does not have.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub queued: BTreeMap<u16, u64>,
+    #[serde(default, skip_serializing_if = "SortedMap::is_empty")]
+    pub queued: SortedMap<u16, u64>,
     /// Whether inputs move to `done/` when it is committed.
     pub done: bool,
 }
@@ -49,8 +50,8 @@ pub(super) struct Commit {
     pub epoch: u64,
     pub counts: EpochCounts,
     /// Those that have grown.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub queues: BTreeMap<u16, QueueEnd>,
+    #[serde(default, skip_serializing_if = "SortedMap::is_empty")]
+    pub queues: SortedMap<u16, QueueEnd>,
     pub domains: DomainsEnd,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<Held>,
@@ -94,14 +95,14 @@ impl Default for EpochRules {
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Keep {
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub queues: BTreeMap<u16, QueueEnd>,
+    #[serde(default, skip_serializing_if = "SortedMap::is_empty")]
+    pub queues: SortedMap<u16, QueueEnd>,
     pub domains: DomainsEnd,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub states: BTreeMap<u16, ServerState>,
+    #[serde(default, skip_serializing_if = "SortedMap::is_empty")]
+    pub states: SortedMap<u16, ServerState>,
     /// Words that others keep here; `null` takes one away.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub notes: BTreeMap<String, Option<String>>,
+    #[serde(default, skip_serializing_if = "SortedMap::is_empty")]
+    pub notes: SortedMap<String, Option<String>>,
 }
 
 /// Lines that could not be sent in an epoch.
@@ -139,13 +140,13 @@ pub(super) struct State {
     /// The last that is committed; 0 before the first.
     pub epoch: u64,
     pub now: u32,
-    pub queues: BTreeMap<u16, QueueEnd>,
+    pub queues: SortedMap<u16, QueueEnd>,
     pub domains: DomainsEnd,
     pub held: Option<Held>,
     pub latest: u32,
     pub unplaced_since: Option<u32>,
-    pub states: BTreeMap<u16, ServerState>,
-    pub notes: BTreeMap<String, String>,
+    pub states: SortedMap<u16, ServerState>,
+    pub notes: SortedMap<String, String>,
     /// Digests of files that were taken, and when; the oldest first.
     pub digests: VecDeque<(String, u32)>,
     pub counts: EpochCounts,

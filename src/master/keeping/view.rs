@@ -8,9 +8,9 @@ use super::files::{Files, about, numbered};
 use super::journal;
 use super::state::{EpochRules, Held, State, Totals};
 use super::told::Told;
+use crate::base::SortedMap;
 use rapidhash::fast::RapidHashMap;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ pub struct MasterView {
     files: Files,
     state: State,
     map: DomainMap,
-    queues: BTreeMap<u16, QueueReader>,
+    queues: SortedMap<u16, QueueReader>,
     told: Vec<Told>,
 }
 
@@ -76,7 +76,7 @@ impl MasterView {
         let Some(read) = journal::read(&files.journal())? else { return Ok(None) };
         let state = read.state;
         let map = DomainsJournal::view(folder, state.domains)?;
-        let (mut queues, mut told) = (BTreeMap::new(), Vec::new());
+        let (mut queues, mut told) = (SortedMap::new(), Vec::new());
         let held_s = state.held.map(|held| held.earliest);
         for (number, end) in &state.queues {
             let server = ServerId(*number);
@@ -180,7 +180,7 @@ impl MasterView {
     }
 
     /// What was said of servers beside their configuration.
-    pub fn states(&self) -> &BTreeMap<u16, ServerState> {
+    pub fn states(&self) -> &SortedMap<u16, ServerState> {
         &self.state.states
     }
 

@@ -1,6 +1,6 @@
 use super::super::ServerId;
+use crate::base::SortedMap;
 use crate::proto::reflog::Stamp;
-use std::collections::BTreeMap;
 
 /// How many URLs an hour go to each server: averages in which what was sent half a day ago counts half.
 ///
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Loads {
     pub(super) base_s: u32,
-    pub(super) totals: BTreeMap<ServerId, f64>,
+    pub(super) totals: SortedMap<ServerId, f64>,
 }
 
 const HALF_S: f64 = 43_200.0;

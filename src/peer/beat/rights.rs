@@ -1,12 +1,12 @@
 //! All of it for one node: which partitions it may ask for, and until when.
 
 use super::{Beat, Doubt, Holder, TableWriter, Timing, Watch};
+use crate::base::SortedSet;
 use crate::base::{Now, Rng};
 use crate::peer::register::{Change, Outcome, Register};
 use crate::peer::table::{NodeState, Table, TableNode};
 use crate::peer::table_change::TableChange;
 use crate::proto::partition::Partition;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What is to be asked of a register. There is one question to each at a time, and each is answered once.
@@ -25,7 +25,7 @@ pub struct Rights {
     watch: Watch,
     writer: TableWriter,
     /// Partitions that are handed over, or were offered without an answer yet.
-    stopped: BTreeSet<Partition>,
+    stopped: SortedSet<Partition>,
     /// It wants to be in the table no more.
     leaves: bool,
 }
@@ -35,7 +35,7 @@ impl Rights {
     pub fn new(me: TableNode, timing: Timing, founding: Option<Table>) -> Rights {
         let watch = Watch::new(me.number, timing);
         let (holder, writer) = (Holder::new(timing), TableWriter::new(timing, founding));
-        Rights { me, holder, watch, writer, stopped: BTreeSet::new(), leaves: false }
+        Rights { me, holder, watch, writer, stopped: SortedSet::new(), leaves: false }
     }
 
     pub fn table(&self) -> Option<&Arc<Table>> {
@@ -52,7 +52,7 @@ impl Rights {
     }
 
     /// Partitions that this node has stopped asking for, though they may be its own.
-    pub fn stopped(&self) -> &BTreeSet<Partition> {
+    pub fn stopped(&self) -> &SortedSet<Partition> {
         &self.stopped
     }
 
@@ -269,7 +269,7 @@ fn same_takeover(one: &TableChange, other: &TableChange) -> bool {
 
 /// What a swap was for may have gone while it was under way: a join of a generation that has ended, a gift of partitions that are
 /// asked for again since.
-fn still_wanted(change: &TableChange, generation: Option<u32>, stopped: &BTreeSet<Partition>) -> bool {
+fn still_wanted(change: &TableChange, generation: Option<u32>, stopped: &SortedSet<Partition>) -> bool {
     match change {
         TableChange::Join(node) => Some(node.generation) == generation,
         TableChange::Give { partitions, .. } => {

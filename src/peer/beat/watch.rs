@@ -1,12 +1,12 @@
 //! The beats of the others: who is silent for how long, and who may seal it when.
 
 use super::{Beat, Timing};
+use crate::base::SortedMap;
 use crate::base::{Now, Rng};
 use crate::peer::assign::steps_on_ring;
 use crate::peer::register::{Change, Outcome};
 use crate::peer::table::{NodeState, Table};
 use crate::peer::table_change::TableChange;
-use std::collections::BTreeMap;
 
 /// What was asked of a node's register.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ pub struct Watch {
     me: u16,
     timing: Timing,
     /// As many as the table has nodes.
-    seen: BTreeMap<u16, Seen>,
+    seen: SortedMap<u16, Seen>,
     /// The epoch of the table that was looked at last, and when something is to be done by it: before that only what is heard or
     /// answered changes anything.
     looked: (u64, Now),
@@ -51,7 +51,7 @@ pub struct Watch {
 
 impl Watch {
     pub fn new(me: u16, timing: Timing) -> Watch {
-        Watch { me, timing, seen: BTreeMap::new(), looked: (0, Now::ZERO), fresh: Vec::new() }
+        Watch { me, timing, seen: SortedMap::new(), looked: (0, Now::ZERO), fresh: Vec::new() }
     }
 
     /// Takes a beat from wherever it was heard: it was in the register before, so its wait may start. An older one tells nothing.

@@ -1,9 +1,9 @@
 //! What a voter keeps, and what it answers.
 
 use super::{Answer, Ask, Ballot, Register, Reply, Request, Value};
+use crate::base::SortedMap;
 use crate::base::{u16_at, u64_at};
 use crate::limits::{REGISTER_BYTES_MAX, REGISTERS_MAX};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -92,7 +92,7 @@ pub struct Spoken {
 pub struct Acceptor {
     /// What it is asked by: of its disk, and of who votes with it.
     disk: u64,
-    registers: BTreeMap<Register, Kept>,
+    registers: SortedMap<Register, Kept>,
 }
 
 impl Acceptor {

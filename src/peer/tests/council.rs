@@ -4,12 +4,12 @@
 use super::clock::Clock;
 use super::{SeedNote, node, seeds, table_of};
 use crate::base::{Now, Rng};
+use crate::base::{SortedMap, SortedSet};
 use crate::peer::beat::{Rights, Timing};
 use crate::peer::council::{Action, Council, Seat};
 use crate::peer::register::{Acceptor, Answer, Kept, Pace, Register, Request, Voter};
 use crate::peer::{Table, TableChange, name_at_start, table_at_start, voters_of};
 use crate::proto::partition::{Partition, Spread};
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const S: u64 = 1_000_000;
@@ -30,7 +30,7 @@ struct Peer {
     council: Option<Council>,
     starts: u32,
     /// What its disk has, if it votes.
-    disk: BTreeMap<Register, Kept>,
+    disk: SortedMap<Register, Kept>,
     /// Actions that wait for the disk, and when it is ready.
     waiting: Vec<Action>,
     ready_at: u64,
@@ -48,8 +48,8 @@ struct World {
     /// Words on their way: when they arrive, from whom and to whom.
     wire: Vec<(u64, u16, u16, Word)>,
     /// The first table of every epoch that anybody held, and the epoch that each node was last seen with.
-    tables: BTreeMap<u64, u64>,
-    seen: BTreeMap<u16, u64>,
+    tables: SortedMap<u64, u64>,
+    seen: SortedMap<u16, u64>,
     takeovers: u64,
     /// The wait is as short as a fault makes it.
     timing: Timing,
@@ -84,7 +84,7 @@ impl World {
                 clock: Clock::new(&mut rng),
                 council: None,
                 starts: 0,
-                disk: BTreeMap::new(),
+                disk: SortedMap::new(),
                 waiting: Vec::new(),
                 ready_at: 0,
                 back_at: 0,
@@ -92,7 +92,7 @@ impl World {
                 table: None,
             })
             .collect();
-        let (wire, tables, seen) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        let (wire, tables, seen) = (Vec::new(), SortedMap::new(), SortedMap::new());
         World { rng, truth: 0, peers, wire, tables, seen, takeovers: 0, timing, fault, grows }
     }
 
@@ -106,7 +106,7 @@ impl World {
         let now = self.peers[usize::from(number) - 1].clock.local(self.truth);
         let peer = self.peer(number);
         peer.starts += 1;
-        let kept = if forgets { BTreeMap::new() } else { peer.disk.clone() };
+        let kept = if forgets { SortedMap::new() } else { peer.disk.clone() };
         let (id, start, pace, patience_us) = (node(number).id, peer.starts, PACE, 4 * S);
         let (voters, name, founding, told) = if grows {
             let first = Table::first((1..=NODES).map(node).collect(), vec![1], Spread::Host, 0).unwrap();
@@ -267,7 +267,7 @@ impl World {
         if deals {
             council.rights_mut().want(TableChange::Assign);
         }
-        let mut moving: BTreeMap<u16, Vec<Partition>> = BTreeMap::new();
+        let mut moving: SortedMap<u16, Vec<Partition>> = SortedMap::new();
         for partition in table.owned_by(number).filter(|partition| council.rights().owns(*partition)) {
             if let Some(next) = table.next_owner(partition) {
                 moving.entry(next).or_default().push(partition);
@@ -281,7 +281,7 @@ impl World {
     /// No two nodes have the right to a partition, and two tables of one epoch are equal.
     fn judge(&mut self) {
         let truth = self.truth;
-        let mut owned: BTreeMap<Partition, u16> = BTreeMap::new();
+        let mut owned: SortedMap<Partition, u16> = SortedMap::new();
         for number in 1..=NODES {
             let peer = &self.peers[usize::from(number) - 1];
             let Some(rights) = peer.council.as_ref().map(Council::rights) else { continue };
@@ -304,7 +304,7 @@ impl World {
         }
     }
 
-    fn owners(&self) -> BTreeSet<u16> {
+    fn owners(&self) -> SortedSet<u16> {
         let table = self.peers[0].council.as_ref().and_then(|council| council.rights().table());
         table.map(|table| table.owners().iter().copied().collect()).unwrap_or_default()
     }

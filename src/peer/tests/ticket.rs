@@ -552,7 +552,7 @@ fn what_is_to_go_to_another_keeper_is_lent_for_a_short_time() {
     };
     assert_eq!(ask(&mut keeper, 1, at(0)), SLICE_US);
     assert_eq!(ask(&mut keeper, 2, at(9)), SLICE_US, "and again, while nobody else wants it");
-    keeper.set_leaving(std::collections::BTreeSet::new());
+    keeper.set_leaving(crate::base::SortedSet::new());
     assert_eq!(ask(&mut keeper, 3, at(10)), TICKET_US);
 }
 

@@ -2,6 +2,7 @@
 
 use super::{ALL_SLOTS, Back, Grant, SLICE_US, TICKET_US, Wait, Want, kept_us, owed_us};
 use crate::base::Now;
+use crate::base::{SortedMap, SortedSet};
 use crate::limits::{TICKET_LINE_BYTES_MAX, TICKET_WAITERS_MAX, TICKETS_KEPT_MAX};
 use crate::proto::partition::Partition;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -120,9 +121,9 @@ pub struct Keeper<K> {
     entries: BTreeMap<K, Entry>,
     /// Nothing is lent before: of everything, and of single partitions.
     closed_until: Now,
-    closed: BTreeMap<Partition, Now>,
+    closed: SortedMap<Partition, Now>,
     /// Partitions that go to another keeper once nothing of them is lent.
-    leaving: BTreeSet<Partition>,
+    leaving: SortedSet<Partition>,
     /// What has changed and was not taken, by [`Keeper::take_changed`].
     changed: BTreeSet<K>,
     kept_us: fn(u64) -> u64,
@@ -137,7 +138,7 @@ impl<K: Clone + Ord> Keeper<K> {
     }
 
     /// Lends for a short time only what is of these partitions, which are to go to another keeper: nothing of them may be lent then.
-    pub fn set_leaving(&mut self, partitions: BTreeSet<Partition>) {
+    pub fn set_leaving(&mut self, partitions: SortedSet<Partition>) {
         self.leaving = partitions;
     }
 
@@ -149,8 +150,8 @@ impl<K: Clone + Ord> Keeper<K> {
             is_spread: false,
             entries: BTreeMap::new(),
             closed_until: Now::ZERO,
-            closed: BTreeMap::new(),
-            leaving: BTreeSet::new(),
+            closed: SortedMap::new(),
+            leaving: SortedSet::new(),
             changed: BTreeSet::new(),
             kept_us,
         }
@@ -195,11 +196,11 @@ impl<K: Clone + Ord> Keeper<K> {
     }
 
     /// Partitions of which something is lent, or owed a pause; `None` while it is not known what was lent before.
-    pub fn busy(&mut self, now: Now) -> Option<BTreeSet<Partition>> {
+    pub fn busy(&mut self, now: Now) -> Option<SortedSet<Partition>> {
         if self.closed_until > now {
             return None;
         }
-        let mut busy: BTreeSet<Partition> =
+        let mut busy: SortedSet<Partition> =
             self.closed.iter().filter(|(_, until)| **until > now).map(|(partition, _)| *partition).collect();
         for entry in self.entries.values_mut() {
             entry.expire(now);

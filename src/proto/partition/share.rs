@@ -1,5 +1,5 @@
 use super::{PARTITIONS, Partition, Partitioner, Spread};
-use std::collections::BTreeSet;
+use crate::base::SortedSet;
 
 /// Which partitions are whose, as one node of a cluster goes by it.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ impl Share {
     }
 
     /// Whether URLs of a host may be in some of these partitions.
-    pub fn has_some_in(&self, origin: &str, partitions: &BTreeSet<Partition>) -> bool {
+    pub fn has_some_in(&self, origin: &str, partitions: &SortedSet<Partition>) -> bool {
         match self.partitioner.spread() {
             Spread::Url => !partitions.is_empty(),
             _ => partitions.contains(&self.partition_of(origin)),

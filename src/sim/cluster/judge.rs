@@ -2,11 +2,11 @@ use super::node::node_of;
 use super::plan::ClusterPlan;
 use super::wrong::Wrong;
 use crate::base::Now;
+use crate::base::SortedMap;
 use crate::engine::ClusterReport;
 use crate::farm::host_name;
 use crate::proto::partition::Spread;
 use crate::sim::web::{PORT, Witness};
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// Sees every request as the servers do, and holds the nodes to what they promise together:
@@ -21,19 +21,19 @@ use std::net::IpAddr;
 pub struct ClusterJudge {
     driver: usize,
     /// The node that each host is asked by, and when it was last.
-    owners: BTreeMap<u32, (usize, Now)>,
+    owners: SortedMap<u32, (usize, Now)>,
     /// The pause between two requests to a host.
     host_pause_us: u64,
     /// What each node goes by, while it runs.
-    reports: BTreeMap<usize, ClusterReport>,
+    reports: SortedMap<usize, ClusterReport>,
     /// Nodes that were ever taken over, and what the other one knew of them the last time.
-    lost: BTreeMap<usize, Loss>,
+    lost: SortedMap<usize, Loss>,
     pub taken: u64,
-    pages: BTreeMap<(u32, String), Page>,
+    pages: SortedMap<(u32, String), Page>,
     /// Requests that connections have, or had last.
-    open: BTreeMap<u64, OpenRequest>,
+    open: SortedMap<u64, OpenRequest>,
     /// The last request that each address had, and the node that it was of.
-    addresses: BTreeMap<IpAddr, (Now, usize)>,
+    addresses: SortedMap<IpAddr, (Now, usize)>,
     /// The pause between two requests to an address.
     pause_us: u64,
     /// How many requests may be open at a host and at an address, where several nodes have a part of it.

@@ -1,6 +1,7 @@
 use super::plan::{DAY_S, FeedsPlan};
 use super::web::{NewsWeb, Shared, address_of, feed_url};
 use crate::audit::{LogReader, Overrides};
+use crate::base::SortedSet;
 use crate::base::{Now, Rng, Wall};
 use crate::driver::{SimDriver, SimNet};
 use crate::engine::{
@@ -16,7 +17,7 @@ use crate::sim::report::SimReport;
 use crate::sim::turning::DataFolder;
 use crate::store_server::DataDir;
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
@@ -397,8 +398,8 @@ impl FeedsWorld {
         }
         for (source, (found, book)) in found.iter().zip(web.judge.books()).enumerate() {
             if found != book.stories() {
-                let lost: BTreeSet<&String> = book.stories().difference(found).collect();
-                let more: BTreeSet<&String> = found.difference(book.stories()).collect();
+                let lost: SortedSet<&String> = book.stories().difference(found).collect();
+                let more: SortedSet<&String> = found.difference(book.stories()).collect();
                 panic!("stories of source {source}: {lost:?} are missing, {more:?} are none");
             }
         }

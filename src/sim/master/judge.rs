@@ -1,8 +1,9 @@
 use super::plan::{Line, MASTERS_MAX, MasterPlan};
 use super::process::node_of;
 use crate::base::Now;
+use crate::base::{SortedMap, SortedSet};
 use crate::sim::web::Witness;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// Sees every request as the servers do, and holds the nodes to the promises of their masters:
@@ -17,13 +18,13 @@ pub struct MasterJudge {
     resend_after_us: u64,
     driver: usize,
     /// The node that each host was asked by last.
-    owners: BTreeMap<u32, usize>,
+    owners: SortedMap<u32, usize>,
     /// Orders to move a host, less those that it was moved by.
-    orders: BTreeMap<u32, u64>,
-    moved: BTreeSet<u32>,
+    orders: SortedMap<u32, u64>,
+    moved: SortedSet<u32>,
     urls: BTreeMap<(u32, String), Url>,
     /// Requests that connections have, or had last.
-    open: BTreeMap<u64, OpenRequest>,
+    open: SortedMap<u64, OpenRequest>,
     pub requests: u64,
 }
 
@@ -40,7 +41,7 @@ struct Url {
     /// The last tag that each master was given, and how often it was another than the one before.
     tags: [(u32, u64); MASTERS_MAX],
     /// All that any of them was given.
-    all_tags: BTreeSet<u32>,
+    all_tags: SortedSet<u32>,
     /// When it was first given.
     given_at: Option<Now>,
     /// How often it was asked for, and how often it may be because of kills.
@@ -59,11 +60,11 @@ impl MasterJudge {
         MasterJudge {
             resend_after_us: plan.web.config.master.resend_after.us(),
             driver: 0,
-            owners: BTreeMap::new(),
-            orders: BTreeMap::new(),
-            moved: BTreeSet::new(),
+            owners: SortedMap::new(),
+            orders: SortedMap::new(),
+            moved: SortedSet::new(),
             urls: BTreeMap::new(),
-            open: BTreeMap::new(),
+            open: SortedMap::new(),
             requests: 0,
         }
     }
@@ -72,7 +73,7 @@ impl MasterJudge {
     pub fn given(&mut self, plan: &MasterPlan, master: usize, letter: usize, now: Now) {
         let mut lines: Vec<&Line> = plan.letters[letter].lines.iter().collect();
         lines.sort_by_key(|line| line.at_s);
-        let mut tags: BTreeMap<(u32, &str), u32> = BTreeMap::new();
+        let mut tags: SortedMap<(u32, &str), u32> = SortedMap::new();
         for line in lines {
             let tag = tags.entry((line.host, &line.target)).or_default();
             *tag = if line.tag > 0 { line.tag } else { *tag };

@@ -1,6 +1,7 @@
 use super::judge::MasterJudge;
 use super::plan::{MASTERS_MAX, MasterPlan, Misfortune};
 use super::process::{DRIVERS, Process, Surroundings, address_of, master_folder, node_links};
+use crate::base::SortedMap;
 use crate::base::{Now, Rng};
 use crate::driver::SimNet;
 use crate::engine::Turned;
@@ -12,7 +13,6 @@ use crate::sim::report::SimReport;
 use crate::sim::turning::{DataFolder, is_due};
 use crate::sim::web::{MisbehavingWeb, PORT, addresses_of};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::rc::Rc;
@@ -328,7 +328,7 @@ impl MasterWorld {
         if self.letters.iter().any(|letters| !letters.is_empty()) {
             return Some("files are to come".to_string());
         }
-        let mut ends: BTreeMap<(String, u16), u64> = BTreeMap::new();
+        let mut ends: SortedMap<(String, u16), u64> = SortedMap::new();
         for (number, process) in self.processes.iter_mut().enumerate() {
             match process {
                 None => return Some(format!("process {number} is to be started")),
@@ -373,7 +373,7 @@ impl MasterWorld {
 
     fn judge_the_end(&mut self) {
         self.judge_the_indexes();
-        let domains: Vec<BTreeMap<u32, ServerId>> =
+        let domains: Vec<SortedMap<u32, ServerId>> =
             (0..self.plan.masters).map(|master| self.judge_a_master(master)).collect();
         for pair in domains.windows(2) {
             assert_eq!(pair[0], pair[1], "the masters have different maps");
@@ -410,7 +410,7 @@ impl MasterWorld {
     }
 
     /// Its audit is clean, and it accounts for every hit; the map of its hosts.
-    fn judge_a_master(&self, master: usize) -> BTreeMap<u32, ServerId> {
+    fn judge_a_master(&self, master: usize) -> SortedMap<u32, ServerId> {
         let folder = master_folder(self.folder.path(), master);
         let view = MasterView::open(&folder).expect("the disk does not fail");
         let mut view = view.expect("there is a master");

@@ -1,10 +1,11 @@
 use super::plan::SplitPlan;
 use super::process::spider_of;
 use crate::base::{Key, Now};
+use crate::base::{SortedMap, SortedSet};
 use crate::farm::host_name;
 use crate::proto::job::TransId;
 use crate::sim::web::{PORT, Witness, robots_of};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::net::IpAddr;
 
 /// Holds all processes together to the promises of the crate.
@@ -35,25 +36,25 @@ pub struct SplitJudge {
     reports: bool,
     driver: usize,
     /// Pages that the URL server has open, by spider and URL.
-    orders: BTreeMap<(usize, String), TransId>,
+    orders: SortedMap<(usize, String), TransId>,
     /// Pages that it gave up, and that the spider may still ask for.
     left: HashMap<(usize, String), u32>,
     /// What spiders have answered: told the URL server, if the link stands.
-    answered: BTreeSet<(usize, TransId)>,
+    answered: SortedSet<(usize, TransId)>,
     /// Orders of every spider, as its dispatcher has them.
     held: HashMap<(usize, u64), (String, Option<TransId>)>,
     /// Requests that keep the rate, as long as they matter.
     recent: Vec<Asked>,
     /// By connection, the newest last.
-    open: BTreeMap<u64, OpenRequest>,
+    open: SortedMap<u64, OpenRequest>,
     /// Hosts whose robots.txt was asked for.
-    robots: BTreeSet<u32>,
+    robots: SortedSet<u32>,
     /// Origins of hosts whose rules the URL server knows, or has written down, and since when.
-    known: BTreeMap<String, Now>,
+    known: SortedMap<String, Now>,
     /// Hosts that asked for a pause, and when the URL server was told so: until when it holds.
     pauses: HashMap<u32, (Now, Now)>,
     /// URLs whose records must be there at the end.
-    pub promised: BTreeSet<String>,
+    pub promised: SortedSet<String>,
     pub requests: u64,
     pub left_behind: u64,
 }
@@ -88,16 +89,16 @@ impl SplitJudge {
             host_gap_us: gap_us.max(crawl_delay_us),
             reports: plan.web.config.spider.report,
             driver: 0,
-            orders: BTreeMap::new(),
+            orders: SortedMap::new(),
             left: HashMap::new(),
-            answered: BTreeSet::new(),
+            answered: SortedSet::new(),
             held: HashMap::new(),
             recent: Vec::new(),
-            open: BTreeMap::new(),
-            robots: BTreeSet::new(),
-            known: BTreeMap::new(),
+            open: SortedMap::new(),
+            robots: SortedSet::new(),
+            known: SortedMap::new(),
             pauses: HashMap::new(),
-            promised: BTreeSet::new(),
+            promised: SortedSet::new(),
             requests: 0,
             left_behind: 0,
         }
@@ -110,7 +111,7 @@ impl SplitJudge {
         has_resent: bool,
         now: Now,
     ) {
-        let open: BTreeMap<(usize, String), TransId> =
+        let open: SortedMap<(usize, String), TransId> =
             open.map(|(spider, url, trans)| ((spider, url), trans)).collect();
         let before = std::mem::take(&mut self.orders);
         for (order, trans) in before.into_iter().filter(|(order, trans)| open.get(order) != Some(trans)) {

@@ -2,6 +2,7 @@ use super::judge::SplitJudge;
 use super::plan::{Misfortune, SPIDERS, SplitPlan};
 use super::process::{DRIVERS, Process, STORE, Surroundings, URL_LINKS, spider_links, spider_of};
 use crate::audit::{LogReader, Overrides};
+use crate::base::SortedSet;
 use crate::base::{Now, Rng};
 use crate::driver::SimNet;
 use crate::engine::{Actor, MemoryFiles, RecordActor, Turned};
@@ -13,7 +14,6 @@ use crate::sim::turning::{DataFolder, is_due};
 use crate::sim::web::{MisbehavingWeb, PORT, addresses_of};
 use crate::store_server::{DataDir, Reader};
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
@@ -338,7 +338,7 @@ impl SplitWorld {
     fn judge_the_store(&mut self) {
         drop(DataDir::open(self.data.path()).expect("the store is opened again"));
         let reader = Reader::open(self.data.path()).expect("the store reads");
-        let mut stored = BTreeSet::new();
+        let mut stored = SortedSet::new();
         let damage = reader.each(|located, _| {
             stored.insert(located.record.url.to_string());
         });

@@ -3,7 +3,7 @@ use super::super::knob::{Change, Form, Knob, Look, Mend, Status};
 use super::super::machine::Unread;
 use super::super::parse;
 use super::super::runbook::Runbook;
-use std::collections::BTreeSet;
+use crate::base::SortedSet;
 
 pub(super) const KNOBS: &[Knob] = &[
     Knob { name: "nic-queues", runbook: Runbook::Nic, look: queues },
@@ -90,7 +90,7 @@ fn interrupts(machine: &Machine) -> Look {
                 "proc/interrupts",
             );
         }
-        let distinct = places.iter().collect::<BTreeSet<_>>().len();
+        let distinct = places.iter().collect::<SortedSet<_>>().len();
         now.push(format!("{nic}: {} on {distinct} cores", places.len()));
         if distinct < places.len().min(cpus.len()) {
             let spread = numbers.iter().zip(cpus.iter().cycle());

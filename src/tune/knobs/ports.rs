@@ -107,7 +107,7 @@ fn reverse_path(machine: &Machine) -> Look {
         Some(
             cards
                 .filter_map(|fields| Some(fields.first()?.to_string()))
-                .collect::<std::collections::BTreeSet<_>>(),
+                .collect::<crate::base::SortedSet<_>>(),
         )
     };
     let cards = machine.read_as("proc/net/route", default_routes).unwrap_or_default();

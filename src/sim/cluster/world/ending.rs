@@ -2,6 +2,7 @@ use super::ClusterWorld;
 use super::tables::LostDisk;
 use super::typing::TOLD_US;
 use crate::base::Now;
+use crate::base::{SortedMap, SortedSet};
 use crate::doc_index::IndexStats;
 use crate::engine::{ClusterView, stores_of_others};
 use crate::farm::host_name;
@@ -11,7 +12,6 @@ use crate::sim::cluster::judge::DURABLE_US;
 use crate::sim::cluster::node::{ClusterNode, node_folder};
 use crate::sim::web::PORT;
 use crate::store_server::Holdings;
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// A run that takes longer than this after the last misfortune does not come to rest.
@@ -97,7 +97,7 @@ impl ClusterWorld {
 
     /// A node says that all is done: what any node knows was told to its owner.
     fn judge_what_is_told(&self, now: Now) {
-        let known = |node: &ClusterNode| -> BTreeSet<String> {
+        let known = |node: &ClusterNode| -> SortedSet<String> {
             let index = node.core.index.actor.provider().index();
             let all = 1..=u32::try_from(index.stats().known).expect("a small web");
             let found = all.filter_map(|doc_id| index.document(doc_id).expect("the disk does not fail"));
@@ -109,7 +109,7 @@ impl ClusterWorld {
             .filter_map(|number| Some((stands_still(number), self.nodes[number].as_ref()?)))
             .filter(|(_, node)| node.report.get().node != 0)
             .collect();
-        let known: BTreeMap<u16, _> =
+        let known: SortedMap<u16, _> =
             running.iter().map(|(_, node)| (node.report.get().node, known(node))).collect();
         // What one that stands still said once, nobody hears.
         let says = running.iter().find(|(stands_still, node)| !stands_still && node.report.get().ready);
@@ -158,7 +158,7 @@ impl ClusterWorld {
         if let Some(wrong) = self.plan.wrong {
             wrong.at_the_end(self.folder.path(), self.plan.nodes);
         }
-        let mut urls: BTreeMap<String, Vec<(u16, bool)>> = BTreeMap::new();
+        let mut urls: SortedMap<String, Vec<(u16, bool)>> = SortedMap::new();
         for node in self.nodes.iter().flatten() {
             let number = node.report.get().node;
             let index = node.core.index.actor.provider().index();

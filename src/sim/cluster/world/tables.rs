@@ -1,21 +1,21 @@
 use crate::base::Now;
+use crate::base::{SortedMap, SortedSet};
 use crate::engine::ClusterView;
 use crate::farm::host_name;
 use crate::peer::Table;
 use crate::sim::cluster::node::ClusterNode;
 use crate::sim::web::PORT;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The tables that nodes were seen to go by, and what each told with them. Nodes are at places, and have numbers by the table.
 pub struct SeenTables {
     /// The table of each epoch that any node was seen to go by.
-    tables: BTreeMap<u64, Arc<Table>>,
+    tables: SortedMap<u64, Arc<Table>>,
     /// The same as it is told: its nodes and who owns how much.
-    views: BTreeMap<u64, ClusterView>,
+    views: SortedMap<u64, ClusterView>,
     places: Vec<Place>,
     /// Nodes that are gone by the latest table, by their numbers.
-    left: BTreeSet<u16>,
+    left: SortedSet<u16>,
     /// The number of the node that has each host, by the latest table that any node was seen to go by.
     host_owners: Vec<u16>,
     lost_disk: Option<LostDisk>,
@@ -68,10 +68,10 @@ impl LostDisk {
 impl SeenTables {
     pub fn new(places: usize, hosts: u32) -> SeenTables {
         SeenTables {
-            tables: BTreeMap::new(),
-            views: BTreeMap::new(),
+            tables: SortedMap::new(),
+            views: SortedMap::new(),
             places: vec![Place::default(); places],
-            left: BTreeSet::new(),
+            left: SortedSet::new(),
             host_owners: vec![0; hosts as usize],
             lost_disk: None,
         }
@@ -169,7 +169,7 @@ impl SeenTables {
     /// Nodes that are gone since the table before, and what is known of them by who took them over.
     fn look_who_left(&mut self, view: &ClusterView) -> Vec<Gone> {
         let left = view.nodes.iter().filter(|node| node.membership == "left");
-        let left: BTreeSet<u16> = left.map(|node| node.number).collect();
+        let left: SortedSet<u16> = left.map(|node| node.number).collect();
         let gone = left.difference(&self.left).filter_map(|&number| self.gone(number, view)).collect();
         self.left = left;
         gone
