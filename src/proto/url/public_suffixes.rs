@@ -8,13 +8,13 @@ static LIST: &str = include_str!("public_suffixes.txt");
 /// Read when the first host is asked about: in less than a millisecond.
 static SUFFIXES: LazyLock<PublicSuffixes> = LazyLock::new(|| PublicSuffixes::read(LIST));
 
-/// The part of a host that somebody registered: a public suffix and the label before it. None of a suffix itself. A dot at
-/// the end of the host stays.
+/// The part of a host that somebody registered: a public suffix and the label before it. None of a suffix itself. A dot
+/// at the end of the host is left out.
 pub(super) fn registered(host: &str) -> Option<&str> {
     let name = host.strip_suffix('.').unwrap_or(host);
     let before = SUFFIXES.suffix_at(name).checked_sub(1)?;
     let at = memrchr(b'.', &name.as_bytes()[..before]).map_or(0, |dot| dot + 1);
-    (at < before).then(|| &host[at..])
+    (at < before).then(|| &name[at..])
 }
 
 /// The names below which anybody may register: every end of a rule by its text, and what the list says of it.
@@ -85,8 +85,8 @@ mod tests {
             ("com", None),
             ("example.com", Some("example.com")),
             ("a.b.example.com", Some("example.com")),
-            ("example.com.", Some("example.com.")),
-            ("www.example.com.", Some("example.com.")),
+            ("example.com.", Some("example.com")),
+            ("www.example.com.", Some("example.com")),
             // A name below which there is no rule.
             ("localhost", None),
             ("example.example", Some("example.example")),
@@ -137,7 +137,7 @@ mod tests {
                 None => {
                     let suffix = rule.replace('*', "any-label-at-all");
                     assert_eq!(registered(&suffix), None, "{rule}");
-                    let name = format!("name.{suffix}");
+                    let name = format!("in-no-rule.{suffix}");
                     assert_eq!(registered(&format!("www.{name}")), Some(&name[..]), "{rule}");
                 }
             }
