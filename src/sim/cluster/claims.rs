@@ -23,8 +23,8 @@ struct Claim {
     owns: Vec<bool>,
     /// By its own clock, and in true time.
     right: (Now, Now),
-    /// The end of each in true time.
-    tickets: Vec<(TicketKey, Now)>,
+    /// The end of each by its own clock, and in true time.
+    tickets: Vec<(TicketKey, Now, Now)>,
 }
 
 impl Claims {
@@ -39,15 +39,13 @@ impl Claims {
         self.places[place] = Claim::default();
     }
 
-    /// Looks at what a node goes by since its turn. One that stands still has what it had.
+    /// Looks at what a node goes by since its peers turned. One that stands still has what it had.
     pub fn look(&mut self, place: usize, peers: &PeerActor, clock: SimClock, now: Now) {
         let Claims { urls, places } = self;
         let claim = &mut places[place];
         let (share, until) = peers.right();
-        let tickets = || peers.tickets().map(|(key, until)| (key, clock.when(until)));
         let is_other = claim.share.as_ref().map(Arc::as_ptr) != share.map(Arc::as_ptr);
-        let has_same = claim.tickets.len() == tickets().count()
-            && claim.tickets.iter().zip(tickets()).all(|((key, until), held)| (key, *until) == held);
+        let has_same = claim.tickets.iter().map(|(key, until, _)| (key, *until)).eq(peers.tickets());
         if !is_other && claim.right.0 == until && has_same {
             return;
         }
@@ -58,7 +56,7 @@ impl Claims {
         }
         claim.right = (until, clock.when(until));
         claim.tickets.clear();
-        claim.tickets.extend(tickets().map(|(key, until)| (key.clone(), until)));
+        claim.tickets.extend(peers.tickets().map(|(key, until)| (key.clone(), until, clock.when(until))));
         self.judge(now);
     }
 
@@ -75,8 +73,8 @@ impl Claims {
             }
         }
         let holds = |(place, claim): (usize, &'c Claim)| {
-            let good = claim.tickets.iter().filter(move |(_, until)| *until > now);
-            good.map(move |(key, until)| (key, *until, place))
+            let good = claim.tickets.iter().filter(move |(.., until)| *until > now);
+            good.map(move |(key, _, until)| (key, *until, place))
         };
         let mut held: Vec<(&TicketKey, Now, usize)> =
             self.places.iter().enumerate().flat_map(holds).collect();

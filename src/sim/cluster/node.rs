@@ -5,8 +5,8 @@ use crate::base::{Now, Rng};
 use crate::config::Rate;
 use crate::driver::{SimDriver, SimNet};
 use crate::engine::{
-    Actor, Boot, ClusterReport, ClusterTold, CrawlShard, CrawlStore, CrawlTask, Health, HostsFile, Links,
-    Names, NodeCore, NodeSetup, OpenIndex, PeerActor, PeersSetup, Seated, ShardMaker, assemble,
+    Boot, ClusterReport, ClusterTold, CrawlShard, CrawlStore, CrawlTask, Health, HostsFile, Links, Names,
+    NodeCore, NodeSetup, OpenIndex, PeerActor, PeersSetup, Seated, ShardMaker, assemble,
 };
 use crate::rings::Doorbell;
 use crate::sim::turning::{Seat, silent};
@@ -15,7 +15,6 @@ use std::cell::RefCell;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
 
 /// Each node has a driver for its links and two for its shards.
 const DRIVERS_PER_NODE: usize = 3;
@@ -52,33 +51,43 @@ pub struct ClusterNode {
 }
 
 /// Actors of a node, by their seats.
+const SCHEDULER: usize = 0;
+const INDEX: usize = 1;
 pub const PEERS: usize = 2;
+const LOG: usize = 3;
 pub const KEEPER: usize = 4;
+/// Behind it are the shards.
 pub const LINKS: usize = 5;
 /// With two shards.
 pub const SEATS_MAX: usize = 8;
-/// The first of them are woken by bells.
-pub const WOKEN: usize = 3;
 
 impl ClusterNode {
-    pub fn seats(&mut self) -> Vec<Seat<'_>> {
-        let driver = self.driver;
-        let mut seats: Vec<Seat<'_>> = vec![
-            (&mut self.core.scheduler.actor, None),
-            (&mut self.core.index.actor, None),
-            (&mut self.peers.actor, None),
-            (&mut self.core.log_writer.actor, None),
-            (&mut self.core.keeper, None),
-            (&mut self.links, Some(driver)),
-        ];
-        let shards = self.shards.iter_mut().enumerate();
-        seats.extend(shards.map(|(n, shard)| (shard as &mut dyn Actor, Some(driver + 1 + n))));
-        seats
+    /// How many actors it has.
+    pub fn seats(&self) -> usize {
+        LINKS + 1 + self.shards.len()
     }
 
-    /// Of those that are woken by one, by their seats.
-    pub fn bells(&self) -> [Arc<Doorbell>; WOKEN] {
-        [&self.core.scheduler.bell, &self.core.index.bell, &self.peers.bell].map(|bell| bell.door.clone())
+    pub fn seat(&mut self, number: usize) -> Seat<'_> {
+        let driver = self.driver;
+        match number {
+            SCHEDULER => (&mut self.core.scheduler.actor, None),
+            INDEX => (&mut self.core.index.actor, None),
+            PEERS => (&mut self.peers.actor, None),
+            LOG => (&mut self.core.log_writer.actor, None),
+            KEEPER => (&mut self.core.keeper, None),
+            LINKS => (&mut self.links, Some(driver)),
+            _ => (&mut self.shards[number - LINKS - 1], Some(driver + number - LINKS)),
+        }
+    }
+
+    /// What wakes the actor at a seat, if it is woken by a bell.
+    pub fn bell(&self, seat: usize) -> Option<&Doorbell> {
+        match seat {
+            SCHEDULER => Some(&self.core.scheduler.bell.door),
+            INDEX => Some(&self.core.index.bell.door),
+            PEERS => Some(&self.peers.bell.door),
+            _ => None,
+        }
     }
 
     /// What it knows of its cluster, and may do.

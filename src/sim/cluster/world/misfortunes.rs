@@ -90,6 +90,9 @@ impl ClusterWorld {
         }
         for number in 0..self.nodes.len() {
             let Some(node) = &self.nodes[number] else { continue };
+            if !std::mem::take(&mut self.unseen[number].membership) {
+                continue;
+            }
             let view = node.report.get();
             let of_itself = view.nodes.iter().find(|node| node.number == view.node);
             let is_as = |membership: &str| of_itself.is_some_and(|node| node.membership == membership);

@@ -59,6 +59,8 @@ struct ClusterWorld {
     folder: DataFolder,
     typing: Typing,
     tables: SeenTables,
+    /// What was not looked at yet of what the peers of each told last.
+    unseen: Vec<Unseen>,
     claims: Claims,
     /// Of voters that lose what they wrote last, on purpose.
     forgetting: Forgetting,
@@ -80,6 +82,13 @@ struct ClusterWorld {
     report: SimReport,
     /// While it is measured what nodes cost.
     meter: Option<Meter>,
+}
+
+/// Only a turn of a node's peers changes what it tells of its cluster: nobody looks at it between two of them.
+#[derive(Clone, Copy)]
+struct Unseen {
+    membership: bool,
+    table: bool,
 }
 
 /// A run that works without time passing has hung.
@@ -126,6 +135,7 @@ impl ClusterWorld {
             folder: DataFolder::new(),
             typing: Typing::new(plan.typed.clone()),
             tables: SeenTables::new(count, plan.web.site.hosts),
+            unseen: vec![Unseen { membership: true, table: true }; count],
             claims: Claims::new(&plan),
             forgetting: Forgetting::default(),
             lose_at: plan.lose_at,
@@ -194,16 +204,13 @@ impl ClusterWorld {
         let Some(node) = &mut self.nodes[number] else { return false };
         let clock = self.plan.clocks[number].0;
         let here = clock.shows(now);
-        let report = node.report.clone();
         self.is_stirred[number] = false;
-        let bells = node.bells();
-        let mut seats = node.seats();
-        let count = seats.len();
+        let count = node.seats();
         let first = self.rng.below(count as u64) as usize;
         let mut busy = false;
         for n in (0..count).map(|n| (n + first) % count) {
-            let (actor, driver) = &mut seats[n];
-            let is_woken = bells.get(n).is_some_and(|bell| !bell.is_asleep());
+            let is_woken = node.bell(n).is_some_and(|bell| !bell.is_asleep());
+            let (actor, driver) = node.seat(n);
             let has_more = self.busy[number] >> n & 1 == 1;
             self.busy[number] &= !(1 << n);
             let is_due = self.seat_due[number][n].is_some_and(|due| due <= here)
@@ -219,33 +226,36 @@ impl ClusterWorld {
             if let Some(meter) = &mut self.meter {
                 meter.ended(n);
             }
-            match turned {
-                _ if report.get().taken_over => {
+            let (has_messages, due) = (actor.has_messages(), actor.next_due());
+            if n == PEERS {
+                self.unseen[number] = Unseen { membership: true, table: true };
+                if node.report.get().taken_over {
                     self.begin_anew(number, now);
                     return true;
                 }
+                self.claims.look(number, node.peers(), clock, now);
+            }
+            match turned {
                 Turned::Stuck => panic!("the disk does not fail"),
                 Turned::Finished => panic!("actor {n} of node {number} has ended at {now:?}"),
                 Turned::Busy | Turned::Idle { .. } => {}
             }
-            let mut is_busy = turned == Turned::Busy || actor.has_messages();
+            let mut is_busy = turned == Turned::Busy || has_messages;
             if let Turned::Idle { messages } = turned {
                 is_busy |= messages > 0 && driver.is_none();
             }
             self.busy[number] |= u32::from(turned == Turned::Busy) << n;
             self.is_stirred[number] = true;
             busy |= is_busy;
-            if let Some(bell) = bells.get(n).filter(|_| turned != Turned::Busy) {
+            if let Some(bell) = node.bell(n).filter(|_| turned != Turned::Busy) {
                 bell.falling_asleep();
             }
-            let due = actor.next_due();
             self.seat_due[number][n] = due;
             let is_asleep = !is_busy && driver.is_none() && (n == PEERS || n > KEEPER);
             if let Some(due) = due.filter(|due| is_asleep && *due <= here) {
                 panic!("actor {n} of node {number} has nothing to do at {here:?}, and is due since {due:?}");
             }
         }
-        self.claims.look(number, node.peers(), clock, now);
         let has_more = busy || self.is_stirred[number];
         if !has_more {
             // A commit is only worth waking for if somebody waits for it.
@@ -297,6 +307,7 @@ impl ClusterWorld {
             self.judge.borrow_mut().node_begins(number, node.report.clone());
             self.nodes[number] = Some(node);
             self.seat_due[number] = [None; SEATS_MAX];
+            self.unseen[number] = Unseen { membership: true, table: true };
             (self.is_stirred[number], self.busy[number]) = (true, u32::MAX);
         }
     }
@@ -318,6 +329,9 @@ impl ClusterWorld {
         let mut first = None;
         for number in 0..self.nodes.len() {
             let Some(node) = &self.nodes[number] else { continue };
+            if !std::mem::take(&mut self.unseen[number].table) {
+                continue;
+            }
             if let Err(error @ NodeError::Cluster(_)) = node.core.health.take() {
                 panic!("node {number} ends at {now:?}: {error}");
             }
