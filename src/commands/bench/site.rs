@@ -6,11 +6,11 @@ use super::record::RecordArgs;
 use super::rounds::median;
 use super::site_peer::SitePeer;
 use super::stage::Stage;
-use crate::base::{SortedMap, SortedSet};
 use crate::commands::shared::{CrawlReport, Failure};
 use crate::farm::{Site, SiteSpec};
 use crate::store_server::Reader;
 use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ struct Compared {
 #[derive(Serialize)]
 struct Round {
     crawl: f64,
-    peers: SortedMap<&'static str, f64>,
+    peers: BTreeMap<&'static str, f64>,
 }
 
 /// The directory of a crawl, and of a site that is made up, on the stage.
@@ -84,10 +84,10 @@ impl SiteBench<'_> {
         let nginx = Nginx::start(&stage, &site)?;
         let url = format!("http://{}/{}", nginx.at, self.start.trim_start_matches('/'));
         let (mut crawls, mut every_round) = (Vec::new(), Vec::new());
-        let mut brought = SortedMap::new();
+        let mut brought = BTreeMap::new();
         for _ in 0..self.rounds.max(1) {
             let crawled = CrawlProcess::of_site(&stage, &url, self.connections)?.run()?;
-            let mut round = Round { crawl: crawled.fetches.cpu_us_per_page, peers: SortedMap::new() };
+            let mut round = Round { crawl: crawled.fetches.cpu_us_per_page, peers: BTreeMap::new() };
             for peer in &self.peers {
                 let visit = peer.visit(&stage, &url, self.connections)?;
                 round.peers.insert(peer.name, visit.cpu_us_per_page);
@@ -123,8 +123,8 @@ impl SiteBench<'_> {
     fn report(
         &self,
         crawls: &[CrawlReport],
-        ours: &SortedSet<String>,
-        brought: &SortedMap<&'static str, Option<SortedSet<String>>>,
+        ours: &BTreeSet<String>,
+        brought: &BTreeMap<&'static str, Option<BTreeSet<String>>>,
         every_round: Vec<Round>,
     ) -> SiteBenchReport {
         let of = |value: fn(&CrawlReport) -> f64| median(crawls.iter().map(value));
@@ -210,9 +210,9 @@ impl SiteBenchReport {
 }
 
 /// HTML pages of a store by their paths.
-fn stored_pages(data: &Path, at: &SocketAddr) -> Result<SortedSet<String>, Failure> {
+fn stored_pages(data: &Path, at: &SocketAddr) -> Result<BTreeSet<String>, Failure> {
     let origin = format!("http://{at}/");
-    let mut pages = SortedSet::new();
+    let mut pages = BTreeSet::new();
     Reader::open(data)?.each(|located, _| {
         let record = located.record;
         let path = record.url.strip_prefix(&origin).unwrap_or(&record.url);

@@ -1,6 +1,6 @@
 use super::stage::{Stage, is_installed};
-use crate::base::SortedSet;
 use crate::commands::shared::Failure;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,7 +25,7 @@ enum Way {
 /// What one visit brought.
 pub(super) struct Visit {
     /// Paths; none of one that asks for a single page.
-    pub pages: Option<SortedSet<String>>,
+    pub pages: Option<BTreeSet<String>>,
     pub cpu_us_per_page: f64,
 }
 
@@ -94,7 +94,7 @@ impl SitePeer {
                 let ran = stage.peer(command)?;
                 let is_page = |line: &&str| line.ends_with(".html");
                 let path = |line: &str| line.trim_start_matches('/').to_string();
-                let pages: SortedSet<String> = ran.text.lines().filter(is_page).map(path).collect();
+                let pages: BTreeSet<String> = ran.text.lines().filter(is_page).map(path).collect();
                 match pages.is_empty() {
                     true => Err(ran.unread(self.name)),
                     false => Ok(Visit::of_pages(pages, ran.cpu_us)),
@@ -107,7 +107,7 @@ impl SitePeer {
 }
 
 impl Visit {
-    fn of_pages(pages: SortedSet<String>, cpu_us: f64) -> Visit {
+    fn of_pages(pages: BTreeSet<String>, cpu_us: f64) -> Visit {
         Visit { cpu_us_per_page: cpu_us / pages.len().max(1) as f64, pages: Some(pages) }
     }
 }
@@ -119,7 +119,7 @@ fn wget2(stage: &Stage, url: &str, dir: &Path) -> Result<Visit, Failure> {
     command.args(["--accept", "*.html", "--max-threads=1", "--http2=off"]);
     command.arg("--directory-prefix").arg(dir).arg(url);
     let ran = stage.peer(command)?;
-    let mut pages = SortedSet::new();
+    let mut pages = BTreeSet::new();
     files_in(dir, dir, &mut pages)?;
     match pages.is_empty() {
         true => Err(ran.unread("wget2")),
@@ -128,7 +128,7 @@ fn wget2(stage: &Stage, url: &str, dir: &Path) -> Result<Visit, Failure> {
 }
 
 /// HTML files by their paths.
-fn files_in(root: &Path, folder: &Path, found: &mut SortedSet<String>) -> Result<(), Failure> {
+fn files_in(root: &Path, folder: &Path, found: &mut BTreeSet<String>) -> Result<(), Failure> {
     for entry in fs::read_dir(folder)? {
         let path: PathBuf = entry?.path();
         if path.is_dir() {

@@ -1,9 +1,9 @@
 use crate::base::Now;
-use crate::base::{SortedMap, SortedSet};
 use crate::engine::runtime::events::Event;
 use crate::engine::runtime::notices::Notices;
 use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirEntry, Metadata};
 use std::io;
@@ -20,7 +20,7 @@ pub(crate) struct Spool {
     path: PathBuf,
     settle: Option<Duration>,
     watch: Option<Inotify>,
-    names: SortedMap<OsString, Seen>,
+    names: BTreeMap<OsString, Seen>,
     /// The directory was read at this time; `None` if it must be read anew.
     looked_at: Option<Now>,
     notices: Notices,
@@ -83,7 +83,7 @@ impl Spool {
             path: path.to_path_buf(),
             settle,
             watch: watch.ok(),
-            names: SortedMap::new(),
+            names: BTreeMap::new(),
             looked_at: None,
             notices,
         })
@@ -116,7 +116,7 @@ impl Spool {
         }
         self.looked_at = Some(now);
         found.sort_by_cached_key(|(entry, _)| entry.file_name());
-        let there: SortedSet<OsString> = found.iter().map(|(entry, _)| entry.file_name()).collect();
+        let there: BTreeSet<OsString> = found.iter().map(|(entry, _)| entry.file_name()).collect();
         self.names.retain(|name, _| there.contains(name));
         Ok(found
             .iter()
