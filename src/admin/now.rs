@@ -1,6 +1,5 @@
 use super::office::Office;
-use crate::base::SortedMap;
-use crate::base::{Durations, rfc3339};
+use crate::base::{Durations, SortedMap, rfc3339};
 use crate::doc_index::IndexStats;
 use crate::engine::{Figures, Group, NodeState, NodeStatus, Outlook, Readings, Role, Snapshot, sentence};
 use serde::Serialize;

@@ -1,8 +1,7 @@
 use super::bench::FarmProcess;
 use super::demo_master::Player;
 use super::shared::{Failure, Interrupt, Signals, Ticker, counted, now_ms, print};
-use crate::base::SortedMap;
-use crate::base::shown;
+use crate::base::{SortedMap, shown};
 use crate::feeds::{StoriesView, Story, StoryId, StoryState};
 use std::fs;
 use std::path::Path;

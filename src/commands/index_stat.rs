@@ -1,7 +1,6 @@
 use super::index::is_pending;
 use super::shared::{DataArg, Failure, Standing, counted, now_ms, sized, tell, with_age};
-use crate::base::SortedMap;
-use crate::base::{fingerprint, rfc3339, shown};
+use crate::base::{SortedMap, fingerprint, rfc3339, shown};
 use crate::doc_index::{DocState, Row};
 use crate::engine::{CrawlRules, index_folder};
 use rapidhash::fast::RapidHashSet;

@@ -1,6 +1,5 @@
 use super::shared::{Failure, Ticker, counted, stream, write_json};
-use crate::base::SortedMap;
-use crate::base::shown;
+use crate::base::{SortedMap, shown};
 use crate::master::{InputError, InputFile, InputReader};
 use crate::proto::reflog::{ReflogCounts, ReflogReader, ReflogRecord, Reject, RejectReason, Stamp, Told};
 use crate::proto::url::CrawlUrl;

@@ -4,8 +4,7 @@ use super::shared::{
 };
 use super::store_care::{self, ToGo};
 use super::store_follow::FollowArgs;
-use crate::base::SortedMap;
-use crate::base::{fingerprint, rfc3339, shown};
+use crate::base::{SortedMap, fingerprint, rfc3339, shown};
 use crate::config::size;
 use crate::engine::stores_of_others;
 use crate::proto::http1::Flags;

@@ -1,8 +1,7 @@
 use super::config::Config;
 use super::file::{ConfigError, Reading, text_of};
 use super::reference::is_kept;
-use crate::base::shown;
-use crate::base::{SortedMap, SortedSet};
+use crate::base::{SortedMap, SortedSet, shown};
 use crate::proto::auth::{AuthPlace, MissingAuth};
 use crate::storage::replace;
 use serde::{Deserialize, Serialize};

@@ -6,8 +6,7 @@ use super::register::{
     Acceptor, Answer, Ask, Kept, Outcome, Pace, Proposer, Register, Reply, Request, Step, Voter,
 };
 use super::table::Table;
-use crate::base::{Now, Rng};
-use crate::base::{SortedMap, SortedSet};
+use crate::base::{Now, Rng, SortedMap, SortedSet};
 use std::sync::Arc;
 
 /// Joins the rights of a node to the registers that they stand in. What it says goes out as [`Action`]s, also to itself:

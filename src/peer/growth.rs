@@ -12,8 +12,7 @@
 
 use super::register::{Answer, Ask, Ballot, Kept, Register, Reply, Request, Voter};
 use super::table::Table;
-use crate::base::Now;
-use crate::base::SortedMap;
+use crate::base::{Now, SortedMap};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The number under which a voter is asked: of its disk, and of all who vote with it. Who goes by other voters, or means a disk

@@ -2,9 +2,7 @@
 
 use super::output::sized;
 use super::times::with_age;
-use crate::base::SortedMap;
-use crate::base::{counted, plural};
-use crate::base::{rfc3339, shown};
+use crate::base::{SortedMap, counted, plural, rfc3339, shown};
 use crate::engine::{Ended, SpiderSummary, StoreSummary, Summary, UrlSummary, WaitingHost, WaitingHosts};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};

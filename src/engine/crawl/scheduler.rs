@@ -1,5 +1,4 @@
-use crate::base::SortedMap;
-use crate::base::{Now, Wall, fingerprint};
+use crate::base::{Now, SortedMap, Wall, fingerprint};
 use crate::config::Config;
 use crate::doc_index::{DocIndex, Note, Outcome};
 use crate::engine::crawl::away_hosts::{AwayHosts, by_owner};

@@ -1,8 +1,7 @@
 use super::hands::Hands;
 use super::job::{Job, failed_text};
 use super::waiting::{FetchedStory, Ledger, Pages, StoryWork};
-use crate::base::Now;
-use crate::base::SortedSet;
+use crate::base::{Now, SortedSet};
 use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::counters::{Counter, Counters};
 use crate::engine::runtime::groups::Group;

@@ -1,7 +1,6 @@
 use super::batch::Batch;
 use super::cursor::{Cursor, CursorError};
-use crate::base::SortedSet;
-use crate::base::counted;
+use crate::base::{SortedSet, counted};
 use crate::storage::make_directory;
 use crate::store_server::{ReadError, Reader};
 use std::fs::{File, OpenOptions, TryLockError};

@@ -1,5 +1,4 @@
-use crate::base::SortedMap;
-use crate::base::rfc3339;
+use crate::base::{SortedMap, rfc3339};
 use crate::doc_index::IndexStats;
 use crate::engine::inspect::cluster_view::ClusterLine;
 use crate::engine::inspect::master_line::MasterLine;

@@ -1,6 +1,5 @@
 use super::dial::{Dial, DialState};
-use crate::base::Now;
-use crate::base::{SortedMap, SortedSet};
+use crate::base::{Now, SortedMap, SortedSet};
 
 /// The peers that are dialed, by number: those of the configuration first, then those that were added.
 pub(super) struct Dials {

@@ -1,5 +1,4 @@
-use crate::base::SortedSet;
-use crate::base::{Key, Now};
+use crate::base::{Key, Now, SortedSet};
 use crate::limits::MASTER_LINE_BYTES_MAX;
 use crate::proto::lines::LineBuffer;
 use std::collections::VecDeque;

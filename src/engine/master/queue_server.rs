@@ -1,8 +1,7 @@
 use super::messages::{NodeReport, Said, ToNodes};
 use super::node_link::{NodeLink, Take};
 use super::peer_link::PeerLink;
-use crate::base::SortedMap;
-use crate::base::{Key, Now, Wall, shown};
+use crate::base::{Key, Now, SortedMap, Wall, shown};
 use crate::engine::links::{LinkEvent, LinkPort};
 use crate::engine::runtime::actor::{Actor, Turned};
 use crate::engine::runtime::counters::{Counter, Counters};

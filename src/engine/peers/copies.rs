@@ -1,8 +1,7 @@
 use super::Sends;
 use super::calendar::Calendar;
 use super::known_sum::KnownSum;
-use crate::base::Now;
-use crate::base::{SortedMap, SortedSet};
+use crate::base::{Now, SortedMap, SortedSet};
 use crate::proto::partition::Partition;
 use crate::proto::peer_wire::{FrameBuffer, MoveBatch, PeerWord};
 use crate::storage::{checked, checked_lines, make_directory, replace, sync_directory};

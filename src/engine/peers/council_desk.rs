@@ -1,8 +1,7 @@
 use super::Introduction;
 use super::node_files::{NodeFiles, NodeId};
 use super::outside::Outside;
-use crate::base::SortedMap;
-use crate::base::{Now, Rng, shown};
+use crate::base::{Now, Rng, SortedMap, shown};
 use crate::engine::inspect::cluster_view::CouncilView;
 use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::{Health, NodeError};

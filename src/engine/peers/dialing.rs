@@ -1,5 +1,4 @@
-use crate::base::Now;
-use crate::base::SortedMap;
+use crate::base::{Now, SortedMap};
 use crate::engine::links::LinkPort;
 
 /// Addresses where nodes are looked for. One is dialed while no link stands with the node behind it.

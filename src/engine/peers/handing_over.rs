@@ -1,8 +1,7 @@
 use super::Sends;
 use super::calendar::Calendar;
 use super::index_asks::IndexAsks;
-use crate::base::Now;
-use crate::base::{SortedMap, SortedSet};
+use crate::base::{Now, SortedMap, SortedSet};
 use crate::doc_index::{Moving, MovingItem, Origin};
 use crate::engine::inspect::peer_words::{Partitions, PeerAsk, PeerTold};
 use crate::engine::inspect::questions::Reply;

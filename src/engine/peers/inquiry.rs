@@ -1,6 +1,5 @@
 use super::Sends;
-use crate::base::SortedMap;
-use crate::base::{Now, counted, shown};
+use crate::base::{Now, SortedMap, counted, shown};
 use crate::engine::inspect::verify_view::{ShortView, VerifiedNode, VerifyView};
 use crate::limits::PEER_ADDRESS_BYTES_MAX;
 use crate::peer::{NOBODY, NodeState, Table, TableNode};

@@ -1,7 +1,6 @@
 use super::Sends;
 use super::copy_desk::CopyDesk;
-use crate::base::SortedMap;
-use crate::base::{Now, counted};
+use crate::base::{Now, SortedMap, counted};
 use crate::engine::inspect::cluster_view::LeavingView;
 use crate::engine::runtime::events::Event;
 use crate::engine::runtime::health::Health;

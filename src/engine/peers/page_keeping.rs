@@ -1,6 +1,5 @@
 use super::page_folders::PageFolders;
-use crate::base::Now;
-use crate::base::SortedMap;
+use crate::base::{Now, SortedMap};
 use std::io;
 use std::path::{Path, PathBuf};
 

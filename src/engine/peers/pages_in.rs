@@ -1,7 +1,6 @@
 use super::Sends;
 use super::page_folders::PageFolders;
-use crate::base::Now;
-use crate::base::SortedMap;
+use crate::base::{Now, SortedMap};
 use crate::limits::SEGMENTS_PER_WORD_MAX;
 use crate::proto::peer_wire::{CopiedStore, PeerWord, StoreName};
 use crate::proto::record::{SegmentPiece, SegmentState};

@@ -1,8 +1,7 @@
 use super::Sends;
 use super::index_asks::IndexAsks;
 use super::url_post::{PostStanding, UrlPost};
-use crate::base::Now;
-use crate::base::SortedMap;
+use crate::base::{Now, SortedMap};
 use crate::engine::inspect::peer_words::{PeerAsk, PeerTold, Standing};
 use crate::engine::inspect::questions::Reply;
 use crate::peer::{Member, Quiet};

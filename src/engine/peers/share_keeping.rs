@@ -1,8 +1,7 @@
 use super::handing_over::HandedOver;
 use super::index_asks::IndexAsks;
 use super::node_files::NodeFiles;
-use crate::base::Now;
-use crate::base::{SortedMap, SortedSet};
+use crate::base::{Now, SortedMap, SortedSet};
 use crate::engine::inspect::peer_words::{PeerAsk, PeerTold};
 use crate::engine::inspect::questions::Reply;
 use crate::peer::beat::Rights;

@@ -1,8 +1,7 @@
 use super::Sends;
 use super::calendar::Calendar;
 use super::ticket_file::TicketFile;
-use crate::base::Now;
-use crate::base::SortedSet;
+use crate::base::{Now, SortedSet};
 use crate::engine::inspect::loan_desk::{LentKey, LoanDesk, ShardSaid};
 use crate::limits::TICKETS_PER_WORD_MAX;
 use crate::peer::ticket::{Back, Grant, Keeper, Lending, Said, TicketKey, Tickets, Wait, Want};

@@ -1,8 +1,7 @@
 use super::Sends;
 use super::copying::Copying;
 use super::pages_out::PagesOut;
-use crate::base::Now;
-use crate::base::SortedMap;
+use crate::base::{Now, SortedMap};
 use crate::proto::peer_wire::PeerWord;
 
 /// What this node says to others that want to let something go which they handed over: all that it has is on a second disk.

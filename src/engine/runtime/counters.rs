@@ -1,6 +1,5 @@
 use super::groups::{GROUPED, Group, result_at};
-use crate::base::SortedMap;
-use crate::base::{Durations, Wall, rfc3339};
+use crate::base::{Durations, SortedMap, Wall, rfc3339};
 use crate::proto::record::ResultCode;
 use crate::url_server::{Rest, RestingHost, WaitsFor};
 use hdrhistogram::Histogram;

@@ -1,5 +1,4 @@
-use crate::base::SortedMap;
-use crate::base::{Key, Now, Slots, TimerWheel};
+use crate::base::{Key, Now, Slots, SortedMap, TimerWheel};
 use crate::engine::crawl::address_owners::shard_of;
 use crate::engine::links::{LinkEvent, LinkPort};
 use crate::engine::runtime::actor::{Actor, Turned};

@@ -1,8 +1,7 @@
 //! All of it for one node: which partitions it may ask for, and until when.
 
 use super::{Beat, Doubt, Holder, TableWriter, Timing, Watch};
-use crate::base::SortedSet;
-use crate::base::{Now, Rng};
+use crate::base::{Now, Rng, SortedSet};
 use crate::peer::register::{Change, Outcome, Register};
 use crate::peer::table::{NodeState, Table, TableNode};
 use crate::peer::table_change::TableChange;

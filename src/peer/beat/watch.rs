@@ -1,8 +1,7 @@
 //! The beats of the others: who is silent for how long, and who may seal it when.
 
 use super::{Beat, Timing};
-use crate::base::SortedMap;
-use crate::base::{Now, Rng};
+use crate::base::{Now, Rng, SortedMap};
 use crate::peer::assign::steps_on_ring;
 use crate::peer::register::{Change, Outcome};
 use crate::peer::table::{NodeState, Table};

@@ -1,8 +1,7 @@
 //! What a voter keeps, and what it answers.
 
 use super::{Answer, Ask, Ballot, Register, Reply, Request, Value};
-use crate::base::SortedMap;
-use crate::base::{u16_at, u64_at};
+use crate::base::{SortedMap, u16_at, u64_at};
 use crate::limits::{REGISTER_BYTES_MAX, REGISTERS_MAX};
 use std::sync::Arc;
 use thiserror::Error;

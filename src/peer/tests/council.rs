@@ -3,8 +3,7 @@
 
 use super::clock::Clock;
 use super::{SeedNote, node, seeds, table_of};
-use crate::base::{Now, Rng};
-use crate::base::{SortedMap, SortedSet};
+use crate::base::{Now, Rng, SortedMap, SortedSet};
 use crate::peer::beat::{Rights, Timing};
 use crate::peer::council::{Action, Council, Seat};
 use crate::peer::register::{Acceptor, Answer, Kept, Pace, Register, Request, Voter};

@@ -1,8 +1,7 @@
 //! Who lends addresses.
 
 use super::{ALL_SLOTS, Back, Grant, SLICE_US, TICKET_US, Wait, Want, kept_us, owed_us};
-use crate::base::Now;
-use crate::base::{SortedMap, SortedSet};
+use crate::base::{Now, SortedMap, SortedSet};
 use crate::limits::{TICKET_LINE_BYTES_MAX, TICKET_WAITERS_MAX, TICKETS_KEPT_MAX};
 use crate::proto::partition::Partition;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

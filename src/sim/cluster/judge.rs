@@ -1,8 +1,7 @@
 use super::node::node_of;
 use super::plan::ClusterPlan;
 use super::wrong::Wrong;
-use crate::base::Now;
-use crate::base::SortedMap;
+use crate::base::{Now, SortedMap};
 use crate::engine::ClusterReport;
 use crate::farm::host_name;
 use crate::proto::partition::Spread;

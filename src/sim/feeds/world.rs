@@ -1,8 +1,7 @@
 use super::plan::{DAY_S, FeedsPlan};
 use super::web::{NewsWeb, Shared, address_of, feed_url};
 use crate::audit::{LogReader, Overrides};
-use crate::base::SortedSet;
-use crate::base::{Now, Rng, Wall};
+use crate::base::{Now, Rng, SortedSet, Wall};
 use crate::driver::{SimDriver, SimNet};
 use crate::engine::{
     Actor, CrawlSeat, CrawlShard, CrawlStore, CrawlTask, HostsFile, NamedFeed, Names, NodeCore, NodeSetup,

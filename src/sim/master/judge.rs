@@ -1,7 +1,6 @@
 use super::plan::{Line, MASTERS_MAX, MasterPlan};
 use super::process::node_of;
-use crate::base::Now;
-use crate::base::{SortedMap, SortedSet};
+use crate::base::{Now, SortedMap, SortedSet};
 use crate::sim::web::Witness;
 use std::collections::BTreeMap;
 use std::net::IpAddr;

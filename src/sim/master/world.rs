@@ -1,8 +1,7 @@
 use super::judge::MasterJudge;
 use super::plan::{MASTERS_MAX, MasterPlan, Misfortune};
 use super::process::{DRIVERS, Process, Surroundings, address_of, master_folder, node_links};
-use crate::base::SortedMap;
-use crate::base::{Now, Rng};
+use crate::base::{Now, Rng, SortedMap};
 use crate::driver::SimNet;
 use crate::engine::Turned;
 use crate::farm::{Site, host_name};

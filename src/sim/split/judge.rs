@@ -1,7 +1,6 @@
 use super::plan::SplitPlan;
 use super::process::spider_of;
-use crate::base::{Key, Now};
-use crate::base::{SortedMap, SortedSet};
+use crate::base::{Key, Now, SortedMap, SortedSet};
 use crate::farm::host_name;
 use crate::proto::job::TransId;
 use crate::sim::web::{PORT, Witness, robots_of};

@@ -1,8 +1,7 @@
 use super::ClusterWorld;
 use super::tables::LostDisk;
 use super::typing::TOLD_US;
-use crate::base::Now;
-use crate::base::{SortedMap, SortedSet};
+use crate::base::{Now, SortedMap, SortedSet};
 use crate::doc_index::IndexStats;
 use crate::engine::{ClusterView, stores_of_others};
 use crate::farm::host_name;

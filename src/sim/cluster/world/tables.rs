@@ -1,5 +1,4 @@
-use crate::base::Now;
-use crate::base::{SortedMap, SortedSet};
+use crate::base::{Now, SortedMap, SortedSet};
 use crate::engine::ClusterView;
 use crate::farm::host_name;
 use crate::peer::Table;
