@@ -7,9 +7,8 @@ use std::marker::PhantomData;
 use std::ops::{Bound, Index, RangeBounds};
 use std::slice;
 
-/// A map of few keys, in their order: one list, searched by halves. It takes less memory than a tree, is read faster, and is a
-/// fraction of its code in each kind that the program has of it. A key that is not the last moves all behind it, so what may
-/// have tens of thousands stands in a tree.
+/// A map of few keys, in their order: one list, searched by halves. It is a fraction of a tree's code in each kind that the
+/// program has of it. A key that is not the last moves all behind it, so what may have tens of thousands stands in a tree.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SortedMap<K, V> {
     // Keys ascend, each is there once.
