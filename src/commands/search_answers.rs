@@ -36,7 +36,6 @@ pub(super) fn ask(asked: &AskArgs) -> Result<(), Failure> {
     }
     let seconds = |ms: Option<u64>| ms.map(|ms| (ms / 1_000) as i64);
     let query = query.published(seconds(asked.since), seconds(asked.until)).map_err(Failure::usage)?;
-    quiet_panics();
     let library = Library::open(&search_folder(&asked.data.path))?;
     let hits = library.find(&query, usize::from(asked.limit), &Threads::at_most(THREADS_MAX));
     let hits = hits.map_err(|error| match error {
@@ -78,7 +77,6 @@ fn list(hit: &Hit, json: bool, out: &mut dyn Write) -> io::Result<()> {
 const LAST_S: u64 = 253_402_300_799;
 
 pub(super) fn stat(data: &Path, json: bool) -> Result<(), Failure> {
-    quiet_panics();
     let facts = Library::open(&search_folder(data))?.checked()?;
     tell(&facts, json, |facts| {
         let SearchFacts { stories, replaced, segments, bytes, place } = facts;
@@ -90,7 +88,6 @@ pub(super) fn stat(data: &Path, json: bool) -> Result<(), Failure> {
 }
 
 pub(super) fn reindex(data: &Path) -> Result<(), Failure> {
-    quiet_panics();
     if StoriesView::open(data)?.is_none() {
         let text = format!("{} has no stories (nephila crawl --feeds brings some)", data.display());
         return Err(Failure::CannotRun(text));
@@ -110,9 +107,4 @@ fn counted_stories(stories: u64) -> String {
         1 => "1 story".to_string(),
         _ => format!("{stories} stories"),
     }
-}
-
-/// What the library underneath panics over is said by the line that says the damage.
-fn quiet_panics() {
-    std::panic::set_hook(Box::new(|_| ()));
 }

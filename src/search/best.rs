@@ -2,7 +2,16 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
-use tantivy::{DocAddress, Score};
+
+/// How good a story is.
+pub(super) type Score = f32;
+
+/// Where a story stands in the index: its segment, and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct StoryAt {
+    pub segment: u32,
+    pub story: u32,
+}
 
 /// The best stories that were met so far, at most so many, by whichever thread. Which they are does not depend on the order in
 /// which they were met.
@@ -18,7 +27,7 @@ pub(super) struct Best {
 #[derive(Clone, Copy)]
 struct Ranked {
     score: Score,
-    address: DocAddress,
+    at: StoryAt,
 }
 
 impl Best {
@@ -32,8 +41,8 @@ impl Best {
         Score::from_bits(self.worst.load(Relaxed))
     }
 
-    pub fn put(&self, score: Score, address: DocAddress) {
-        let ranked = Ranked { score, address };
+    pub fn put(&self, score: Score, at: StoryAt) {
+        let ranked = Ranked { score, at };
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < self.limit {
             kept.push(Reverse(ranked));
@@ -46,18 +55,18 @@ impl Best {
     }
 
     /// The best first.
-    pub fn into_sorted(self) -> Vec<(Score, DocAddress)> {
+    pub fn into_sorted(self) -> Vec<(Score, StoryAt)> {
         let kept = self.kept.into_inner().unwrap_or_else(PoisonError::into_inner);
         kept.into_sorted_vec()
             .into_iter()
-            .map(|Reverse(Ranked { score, address })| (score, address))
+            .map(|Reverse(Ranked { score, at })| (score, at))
             .collect()
     }
 }
 
 impl Ord for Ranked {
     fn cmp(&self, other: &Ranked) -> Ordering {
-        self.score.total_cmp(&other.score).then_with(|| other.address.cmp(&self.address))
+        self.score.total_cmp(&other.score).then_with(|| other.at.cmp(&self.at))
     }
 }
 
@@ -84,13 +93,13 @@ mod tests {
     fn the_best_of_a_stream_are_those_of_a_sorted_list_in_whatever_order_it_comes() {
         let mut rng = Rng::new(7);
         for limit in [1, 2, 10, 64] {
-            let mut all: Vec<(Score, DocAddress)> =
-                (0..500).map(|doc| (rng.below(40) as Score, DocAddress::new(0, doc))).collect();
+            let mut all: Vec<(Score, StoryAt)> =
+                (0..500).map(|doc| (rng.below(40) as Score, StoryAt { segment: 0, story: doc })).collect();
             all.sort_by_cached_key(|_| rng.below(u64::MAX));
             let best = Best::new(limit);
-            for (score, address) in &all {
+            for (score, at) in &all {
                 if *score >= best.worst() {
-                    best.put(*score, *address);
+                    best.put(*score, *at);
                 }
             }
             all.sort_by(|(score, at), (other, other_at)| other.total_cmp(score).then(at.cmp(other_at)));

@@ -1,8 +1,6 @@
 use crate::base::shown;
 use std::io;
-use std::path::PathBuf;
-use tantivy::TantivyError;
-use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError};
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// Why an index cannot be used, each with its mend.
@@ -32,32 +30,23 @@ impl SearchError {
         matches!(self, SearchError::InUse(_) | SearchError::Disk(..) | SearchError::Source(_))
     }
 
-    /// What the library underneath says, of an index in a folder.
-    pub(super) fn told(path: &std::path::Path, error: TantivyError) -> SearchError {
-        let path = path.to_path_buf();
-        match error {
-            TantivyError::LockFailure(LockError::LockBusy, _) => SearchError::InUse(path),
-            TantivyError::LockFailure(LockError::IoError(error), _) | TantivyError::IoError(error) => {
-                SearchError::of_disk(path, &error)
-            }
-            TantivyError::OpenReadError(OpenReadError::IoError { io_error, .. }) => {
-                SearchError::of_disk(path, &io_error)
-            }
-            // A thread of the writer ends over what the disk refuses, and does not say what that was.
-            TantivyError::ErrorInThread(said) => SearchError::Disk(path, io::Error::other(shown(&said, 200))),
-            TantivyError::OpenDirectoryError(OpenDirectoryError::DoesNotExist(_)) => SearchError::None(path),
-            TantivyError::IncompatibleIndex(_) | TantivyError::SchemaError(_) => {
-                SearchError::OtherVersion(path)
-            }
-            other => SearchError::Damaged(path, shown(&other.to_string(), 200)),
+    /// What the system says of a file of the index in a folder; what it did not say is said of the bytes that were read.
+    pub(super) fn of_disk(folder: &Path, error: io::Error) -> SearchError {
+        match error.raw_os_error() {
+            Some(_) => SearchError::Disk(folder.to_path_buf(), error),
+            None => SearchError::Damaged(folder.to_path_buf(), shown(&error.to_string(), 200)),
         }
     }
 
-    /// What the system did not say is said of the bytes that were read.
-    fn of_disk(path: PathBuf, error: &io::Error) -> SearchError {
-        match error.raw_os_error() {
-            Some(code) => SearchError::Disk(path, io::Error::from_raw_os_error(code)),
-            None => SearchError::Damaged(path, shown(&error.to_string(), 200)),
-        }
+    /// The same of one file that the manifest names.
+    pub(super) fn of_file(folder: &Path, path: &Path, error: io::Error) -> SearchError {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let said = match error.kind() {
+            io::ErrorKind::NotFound => "it is missing".to_string(),
+            io::ErrorKind::UnexpectedEof => "it is cut".to_string(),
+            _ if error.raw_os_error().is_some() => return SearchError::Disk(folder.to_path_buf(), error),
+            _ => error.to_string(),
+        };
+        SearchError::Damaged(folder.to_path_buf(), shown(&format!("{name}: {said}"), 200))
     }
 }

@@ -1,25 +1,26 @@
-use tantivy::tokenizer::Language;
+
+use frostem::Algorithm;
 
 /// Languages with stems, by their ISO 639-1 and 639-3 codes.
-pub(super) const STEMMED: [(&str, &str, Language); 18] = [
-    ("ar", "ara", Language::Arabic),
-    ("da", "dan", Language::Danish),
-    ("nl", "nld", Language::Dutch),
-    ("en", "eng", Language::English),
-    ("fi", "fin", Language::Finnish),
-    ("fr", "fra", Language::French),
-    ("de", "deu", Language::German),
-    ("el", "ell", Language::Greek),
-    ("hu", "hun", Language::Hungarian),
-    ("it", "ita", Language::Italian),
-    ("no", "nor", Language::Norwegian),
-    ("pt", "por", Language::Portuguese),
-    ("ro", "ron", Language::Romanian),
-    ("ru", "rus", Language::Russian),
-    ("es", "spa", Language::Spanish),
-    ("sv", "swe", Language::Swedish),
-    ("ta", "tam", Language::Tamil),
-    ("tr", "tur", Language::Turkish),
+pub(super) const STEMMED: [(&str, &str, Algorithm); 18] = [
+    ("ar", "ara", Algorithm::Arabic),
+    ("da", "dan", Algorithm::Danish),
+    ("nl", "nld", Algorithm::Dutch),
+    ("en", "eng", Algorithm::English),
+    ("fi", "fin", Algorithm::Finnish),
+    ("fr", "fra", Algorithm::French),
+    ("de", "deu", Algorithm::German),
+    ("el", "ell", Algorithm::Greek),
+    ("hu", "hun", Algorithm::Hungarian),
+    ("it", "ita", Algorithm::Italian),
+    ("no", "nor", Algorithm::Norwegian),
+    ("pt", "por", Algorithm::Portuguese),
+    ("ro", "ron", Algorithm::Romanian),
+    ("ru", "rus", Algorithm::Russian),
+    ("es", "spa", Algorithm::Spanish),
+    ("sv", "swe", Algorithm::Swedish),
+    ("ta", "tam", Algorithm::Tamil),
+    ("tr", "tur", Algorithm::Turkish),
 ];
 
 /// The others whose long codes are met, and other names for some.
@@ -50,6 +51,11 @@ pub(super) fn code(text: &str) -> Option<String> {
     let stemmed = STEMMED.iter().find(|(_, long, _)| *long == main).map(|(short, ..)| *short);
     let short = stemmed.or_else(|| SHORT.iter().find(|(long, _)| *long == main).map(|(_, short)| *short));
     Some(short.map_or(main, str::to_string))
+}
+
+/// The place of a language by whatever it is called.
+pub(super) fn place_of(text: &str) -> usize {
+    code(text).as_deref().map_or(STEMMED.len(), place)
 }
 
 /// The place of a language's field: that of a language with stems, or the last.

@@ -1,35 +1,33 @@
-use super::best::Best;
-use super::clauses::{Asked, asked};
-use super::conditions::Conditions;
+use super::best::{Best, Score, StoryAt};
 use super::error::SearchError;
-use super::fields::{Fields, VERSION, analyzers};
+use super::fields::LANGUAGES;
+use super::manifest::Manifest;
 use super::query::{QueryError, SearchQuery};
-use crate::base::{Workers, shown};
-use serde::{Deserialize, Serialize};
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use super::question::Question;
+use super::rank::{Ranks, weight};
+use super::segments::{Gone, Segment, Shown};
+use super::walk::Part;
+use crate::base::Workers;
+use serde::Serialize;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
-use tantivy::directory::error::OpenReadError;
-use tantivy::query::{EnableScoring, Weight};
-use tantivy::schema::{Field, Value};
-use tantivy::{
-    DocAddress, Index, IndexReader, ReloadPolicy, Score, Searcher, SegmentReader, TantivyDocument,
-    TantivyError,
-};
 
 /// Hits of one question.
 const HITS_MAX: usize = 1_000;
 /// Work is shared where more stories than that may have all words: fewer are looked through while another begins.
 const STORIES_SHARED: u64 = if cfg!(test) { 1 } else { 20_000 };
+/// A writer may put other segments in place of some while they are opened: so often it is looked again.
+const OPENINGS: u32 = 20;
 
 /// The index as readers have it: what was committed when it was opened, whoever writes meanwhile.
 pub(crate) struct Library {
     path: PathBuf,
-    fields: Fields,
-    index: Index,
-    reader: IndexReader,
+    place: u64,
+    segments: Vec<(PathBuf, Segment, Option<Gone>)>,
+    /// By the mean length of stories in each language.
+    ranks: [Ranks; LANGUAGES],
 }
 
 /// A story that was found.
@@ -56,159 +54,6 @@ pub(crate) struct SearchFacts {
     pub place: u64,
 }
 
-impl Library {
-    pub fn open(path: &Path) -> Result<Library, SearchError> {
-        guarded(path, || {
-            let fields = Fields::new();
-            let index = opened(path, &fields)?;
-            Committed::of(path, &index)?;
-            let reader = index
-                .reader_builder()
-                .reload_policy(ReloadPolicy::Manual)
-                .try_into()
-                .map_err(|error| SearchError::told(path, error))?;
-            Ok(Library { path: path.to_path_buf(), fields, index, reader })
-        })
-    }
-
-    /// The stories that answer a question best, the best first. The work is shared where many stories may do.
-    pub fn find(
-        &self,
-        query: &SearchQuery,
-        limit: usize,
-        workers: &dyn Workers,
-    ) -> Result<Vec<Hit>, FindError> {
-        let asked = asked(query, &self.fields)?;
-        let limit = limit.clamp(1, HITS_MAX);
-        Ok(guarded(&self.path, || {
-            let searcher = self.reader.searcher();
-            let best = best_of(&searcher, &asked, limit, workers);
-            let hits = best.and_then(|best| {
-                best.into_iter()
-                    .map(|(score, address)| Ok(self.hit(score, &searcher.doc(address)?)))
-                    .collect::<Result<_, TantivyError>>()
-            });
-            hits.map_err(|error| SearchError::told(&self.path, error))
-        })?)
-    }
-
-    fn hit(&self, score: f32, document: &TantivyDocument) -> Hit {
-        let value = |field: Field| document.get_first(field);
-        let text = |field| value(field).and_then(|value| value.as_str()).unwrap_or_default().to_string();
-        let fields = &self.fields;
-        Hit {
-            story: value(fields.story).and_then(|value| value.as_u64()).unwrap_or(0),
-            score,
-            source: text(fields.source_shown()),
-            language: text(fields.language),
-            published_s: value(fields.published).and_then(|value| value.as_i64()),
-            title: text(fields.title),
-            url: text(fields.url),
-        }
-    }
-
-    /// What the index comes to, after every byte of it was compared with its checksum.
-    pub fn checked(&self) -> Result<SearchFacts, SearchError> {
-        guarded(&self.path, || {
-            let told = |error| SearchError::told(&self.path, error);
-            if let Some(file) = self.index.validate_checksum().map_err(told)?.into_iter().next() {
-                let said = format!("the checksum of {} is wrong", file.display());
-                return Err(SearchError::Damaged(self.path.clone(), said));
-            }
-            let searcher = self.reader.searcher();
-            let bytes = searcher.space_usage().map_err(|error| told(TantivyError::from(error)))?.total();
-            let (stories, replaced) =
-                searcher.segment_readers().iter().fold((0, 0), |(alive, gone), segment| {
-                    (alive + u64::from(segment.num_docs()), gone + u64::from(segment.num_deleted_docs()))
-                });
-            Ok(SearchFacts {
-                stories,
-                replaced,
-                segments: searcher.segment_readers().len(),
-                bytes: bytes.get_bytes(),
-                place: Committed::of(&self.path, &self.index)?.place,
-            })
-        })
-    }
-}
-
-/// The best of what is found in any language; equals are in the order of the index. What was found already tells what need not be
-/// looked at, in whatever language and segment.
-fn best_of(
-    searcher: &Searcher,
-    asked: &[Asked],
-    limit: usize,
-    workers: &dyn Workers,
-) -> Result<Vec<(Score, DocAddress)>, TantivyError> {
-    let best = Best::new(limit);
-    for asked in asked {
-        let stories = asked.stories_at_most(searcher)?;
-        if stories == 0 {
-            continue;
-        }
-        let slacks = slacks(searcher, asked.field)?;
-        let mut segments: Vec<_> = (0..).zip(slacks).zip(searcher.segment_readers()).collect();
-        segments.sort_by_key(|(_, segment)| std::cmp::Reverse(segment.max_doc()));
-        let weight = asked.query.weight(EnableScoring::enabled_from_searcher(searcher))?;
-        let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
-        let look = |_| {
-            while let Some((of_segment, segment)) = segments.get(next.fetch_add(1, Relaxed)) {
-                if let Err(error) = look_through(segment, *of_segment, (asked, &*weight), &best) {
-                    *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                }
-            }
-        };
-        match stories < STORIES_SHARED || asked.is_one_word {
-            true => look(0),
-            false => workers.each(&look),
-        }
-        if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            return Err(error);
-        }
-    }
-    Ok(best.into_sorted())
-}
-
-/// Puts those of a segment that answer to the best.
-fn look_through(
-    segment: &SegmentReader,
-    (number, slack): (u32, Score),
-    (asked, weight): (&Asked, &dyn Weight),
-    best: &Best,
-) -> Result<(), TantivyError> {
-    let Some(mut conditions) = Conditions::here(asked, segment)? else { return Ok(()) };
-    let alive = segment.alive_bitset();
-    let too_little = || {
-        let worst = best.worst();
-        if worst > 0.0 { worst * slack } else { worst }
-    };
-    weight.for_each_pruning(too_little(), segment, &mut |story, score| {
-        let is_good = score >= best.worst() && alive.is_none_or(|alive| alive.is_alive(story));
-        if is_good && conditions.hold(story) {
-            best.put(score, DocAddress::new(number, story));
-        }
-        too_little()
-    })
-}
-
-/// What a block of stories says of its best is by the mean length of texts in its segment, and scores are by that in all of
-/// them: a block may have a story that is better by as much as the two differ. Beside it, sums are rounded.
-fn slacks(searcher: &Searcher, field: Field) -> Result<Vec<Score>, TantivyError> {
-    const ROUNDING: f64 = 1e-5;
-    let lengths = searcher.segment_readers().iter().map(|segment| {
-        let tokens = segment.inverted_index(field)?.total_num_tokens();
-        Ok((tokens as f64, f64::from(segment.max_doc())))
-    });
-    let lengths: Vec<(f64, f64)> = lengths.collect::<Result<_, TantivyError>>()?;
-    let all = lengths.iter().fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
-    let slack = |(tokens, stories): (f64, f64)| {
-        let ratio = (tokens * all.1) / (stories * all.0);
-        let slack = ratio.min(1.0 / ratio) * (1.0 - ROUNDING);
-        if slack.is_finite() { slack as Score } else { 0.0 }
-    };
-    Ok(lengths.into_iter().map(slack).collect())
-}
-
 /// Why nothing can be found.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FindError {
@@ -218,56 +63,131 @@ pub(crate) enum FindError {
     Index(#[from] SearchError),
 }
 
-/// What a commit says beside its segments.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Committed {
-    pub version: u32,
-    pub place: u64,
-}
-
-impl Committed {
-    /// The last one; that of an index without any is the beginning.
-    pub fn of(path: &Path, index: &Index) -> Result<Committed, SearchError> {
-        let metas = index.load_metas().map_err(|error| SearchError::told(path, error))?;
-        let Some(payload) = metas.payload else { return Ok(Committed { version: VERSION, place: 0 }) };
-        let committed: Committed = serde_json::from_str(&payload)
-            .map_err(|error| SearchError::Damaged(path.to_path_buf(), shown(&error.to_string(), 200)))?;
-        match committed.version == VERSION {
-            true => Ok(committed),
-            false => Err(SearchError::OtherVersion(path.to_path_buf())),
+impl Library {
+    pub fn open(path: &Path) -> Result<Library, SearchError> {
+        let read = || Manifest::read(path)?.ok_or_else(|| SearchError::None(path.to_path_buf()));
+        let mut manifest = read()?;
+        for _ in 0..OPENINGS {
+            let opened = Library::open_at(path, &manifest);
+            let now = read()?;
+            if opened.is_ok() || now == manifest {
+                return opened;
+            }
+            manifest = now;
         }
+        Library::open_at(path, &manifest)
     }
 
-    pub fn written(&self) -> String {
-        format!("{{\"version\":{},\"place\":{}}}", self.version, self.place)
-    }
-}
-
-/// The index that is in a folder, if it is one of ours.
-pub(super) fn opened(path: &Path, fields: &Fields) -> Result<Index, SearchError> {
-    let mut index = Index::open_in_dir(path).map_err(|error| match error {
-        TantivyError::OpenReadError(OpenReadError::FileDoesNotExist(file)) if file.ends_with("meta.json") => {
-            SearchError::None(path.to_path_buf())
+    fn open_at(path: &Path, manifest: &Manifest) -> Result<Library, SearchError> {
+        let mut segments = Vec::with_capacity(manifest.segments.len());
+        for listed in &manifest.segments {
+            let at = listed.path(path);
+            let segment = Segment::open(&at).map_err(|error| SearchError::of_file(path, &at, error))?;
+            let gone = listed.gone_path(path).map(|gone| {
+                let read = Gone::read(&gone, segment.stories());
+                read.map_err(|error| SearchError::of_file(path, &gone, error))
+            });
+            segments.push((at, segment, gone.transpose()?));
         }
-        error => SearchError::told(path, error),
-    })?;
-    if index.schema() != fields.schema {
-        return Err(SearchError::OtherVersion(path.to_path_buf()));
+        let mean = |language: usize| {
+            let of_language = segments.iter().map(|(_, segment, _)| segment.languages()[language]);
+            let all = of_language.fold((0, 0), |all, one| (all.0 + u64::from(one.stories), all.1 + one.words));
+            Ranks::new(all.1 as f32 / all.0.max(1) as f32)
+        };
+        let ranks = std::array::from_fn(mean);
+        Ok(Library { path: path.to_path_buf(), place: manifest.place, segments, ranks })
     }
-    index.set_tokenizers(analyzers());
-    Ok(index)
-}
 
-/// The library underneath trusts its files: what a damaged one makes it panic over is said like any other damage.
-pub(super) fn guarded<T>(
-    path: &Path,
-    work: impl FnOnce() -> Result<T, SearchError>,
-) -> Result<T, SearchError> {
-    catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|panic| Err(SearchError::Damaged(path.to_path_buf(), shown(said(&*panic), 200))))
-}
+    /// The stories that answer a question best, the best first. The work is shared where many stories may do.
+    pub fn find(
+        &self,
+        query: &SearchQuery,
+        limit: usize,
+        workers: &dyn Workers,
+    ) -> Result<Vec<Hit>, FindError> {
+        let Some(question) = Question::new(query)? else { return Ok(Vec::new()) };
+        let best = Best::new(limit.clamp(1, HITS_MAX));
+        let parts = self.parts(&question)?;
+        let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
+        let look = |_| {
+            while let Some(part) = parts.get(next.fetch_add(1, Relaxed)) {
+                if let Err(error) = part.look_through(&question, &best) {
+                    let error = self.told(part.number, error);
+                    *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                }
+            }
+        };
+        let stories: u64 = parts.iter().map(|part| u64::from(part.stories_at_most())).sum();
+        // Few of the stories that have a single word are looked at.
+        let is_one_word = question.is_one_word();
+        match stories < STORIES_SHARED || is_one_word {
+            true => look(0),
+            false => workers.each(&look),
+        }
+        if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(error.into());
+        }
+        let hits = best.into_sorted().into_iter().map(|(score, at)| self.hit(score, at));
+        Ok(hits.collect::<Result<_, SearchError>>()?)
+    }
 
-fn said(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it cannot be read")
+    /// Where there are stories with all words, the most first.
+    fn parts<'a>(&'a self, question: &'a Question) -> Result<Vec<Part<'a>>, SearchError> {
+        let mut parts: Vec<Part<'a>> = Vec::new();
+        // Stories that have a word as it was typed, in whatever language.
+        let mut having: Vec<u64> = Vec::new();
+        for (number, (_, segment, gone)) in (0..).zip(&self.segments) {
+            for asked in &question.languages {
+                if segment.languages()[asked.language].stories == 0 {
+                    continue;
+                }
+                let found: Result<Vec<_>, _> =
+                    asked.words.iter().map(|word| segment.dictionary().find(word)).collect();
+                let found = found.map_err(|error| self.told(number, error))?;
+                having.resize(asked.typed.len(), 0);
+                for (having, word) in having.iter_mut().zip(&asked.typed) {
+                    let found = word.and_then(|word| found[word]);
+                    *having += found.map_or(0, |found| u64::from(found.stories));
+                }
+                let ranks = &self.ranks[asked.language];
+                if let Some(found) = found.into_iter().collect::<Option<Vec<_>>>() {
+                    let gone = gone.as_ref();
+                    parts.push(Part { number, segment, gone, asked, found, weights: Vec::new(), ranks });
+                }
+            }
+        }
+        let stories = self.segments.iter().map(|(_, segment, _)| u64::from(segment.stories())).sum();
+        for part in &mut parts {
+            // A word weighs what it does as it was typed first.
+            let typed = |word| part.asked.typed.iter().position(|typed| *typed == Some(word)).unwrap_or(0);
+            part.weights = (0..part.found.len()).map(|word| weight(having[typed(word)], stories)).collect();
+        }
+        parts.sort_by_key(|part| std::cmp::Reverse(part.stories_at_most()));
+        Ok(parts)
+    }
+
+    fn hit(&self, score: Score, at: StoryAt) -> Result<Hit, SearchError> {
+        let (_, segment, _) = &self.segments[at.segment as usize];
+        let shown = segment.shown(at.story).map_err(|error| self.told(at.segment, error))?;
+        let Shown { story, published_s, language, source, title, url } = shown;
+        Ok(Hit { story, score, source, language, published_s, title, url })
+    }
+
+    fn told(&self, segment: u32, error: io::Error) -> SearchError {
+        SearchError::of_file(&self.path, &self.segments[segment as usize].0, error)
+    }
+
+    /// What the index comes to, after every byte of it was compared with its checksum.
+    pub fn checked(&self) -> Result<SearchFacts, SearchError> {
+        let mut facts =
+            SearchFacts { stories: 0, replaced: 0, segments: self.segments.len(), bytes: 0, place: self.place };
+        for (number, (_, segment, gone)) in (0..).zip(&self.segments) {
+            segment.check().map_err(|error| self.told(number, error))?;
+            let replaced = gone.as_ref().map_or(0, Gone::count);
+            facts.stories += u64::from(segment.stories().saturating_sub(replaced));
+            facts.replaced += u64::from(replaced);
+            facts.bytes += segment.bytes();
+        }
+        Ok(facts)
+    }
 }

@@ -11,15 +11,24 @@
 //! | `source`      | where stories come from                                                        |
 //! | `languages`   | languages whose words have stems, and the names of all                         |
 //! | `words`       | a text as words, and as pairs of characters where a script has no spaces       |
-//! | `stems`       | words by their stems in a language                                             |
-//! | `fields`      | the fields of a story: one for each language                                   |
-//! | `query`       | what was asked, bounded                                                        |
-//! | `clauses`     | what was asked, as the library underneath takes it                             |
-//! | `conditions`  | what a story is looked at for once its words are good enough                   |
-//! | `best`        | the best that were met so far                                                  |
-//! | `story_index` | the writer's side: one process at a time                                       |
-//! | `library`     | the reader's side: any process, while another writes                           |
+//! | `fields`      | what a word of the dictionary is one of                                        |
+//! | `rank`        | how good a story is by its words                                               |
+//! | `postings`    | the stories that have a word, in blocks that say how good their best can be    |
+//! | `segments`    | stories and their words in a file that never changes; several as one           |
+//! | `buffer`      | stories that are in no segment yet                                             |
+//! | `forms`       | words as they stand in texts, each looked up at one place                      |
+//! | `lists`       | very many lists of bytes that grow at their ends                               |
+//! | `manifest`    | which segments an index has, and up to where it holds what its source has      |
+//! | `policy`      | which segments are to be merged                                                |
 //! | `known`       | which stories are in the index                                                 |
+//! | `story_index` | the writer's side: one process at a time                                       |
+//! | `query`       | what was asked, bounded                                                        |
+//! | `question`    | what was asked, as it is put to the index                                      |
+//! | `among`       | stories one of whose words will do                                             |
+//! | `phrases`     | words that follow each other                                                   |
+//! | `walk`        | a way through the stories of a segment that have all words                     |
+//! | `best`        | the best that were met so far                                                  |
+//! | `library`     | the reader's side: any process, while another writes                           |
 //! | `error`       | why it cannot be done, and the mend                                            |
 //!
 //! A language has a field of its own, since a stem is one of a language: `text_en` for English, `text_xx` for all without
@@ -31,20 +40,29 @@
 //! The place in the source up to which stories are indexed is written by the very commit that makes them findable. What a
 //! kill takes is read again from there, and a story that is indexed again replaces what was there.
 
+mod among;
 mod best;
-mod clauses;
-mod conditions;
+mod buffer;
 mod error;
 mod fields;
+mod forms;
 mod known;
 mod languages;
 mod library;
+mod lists;
+mod manifest;
+mod phrases;
+mod policy;
+mod postings;
 mod query;
+mod question;
+mod rank;
+mod segments;
 mod source;
-mod stems;
 mod story_index;
 #[cfg(test)]
 mod tests;
+mod walk;
 mod words;
 
 pub use error::SearchError;

@@ -1,37 +1,56 @@
+use super::buffer::StoryBuffer;
 use super::error::SearchError;
-use super::fields::{Fields, VERSION, analyzers};
 use super::known::Known;
-use super::languages::{OTHER, code};
-use super::library::{Committed, guarded, opened};
+use super::manifest::{Listed, Manifest};
+use super::policy::{Size, next_merge};
+use super::segments::{Gone, Merge, Segment};
 use super::source::{SearchDoc, SearchSource};
-use std::fs;
+use std::collections::HashSet;
+use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use tantivy::directory::{Directory, INDEX_WRITER_LOCK, MmapDirectory};
-use tantivy::indexer::IndexWriterOptions;
-use tantivy::schema::Schema;
-use tantivy::{Index, IndexWriter, ReloadPolicy, TantivyDocument, TantivyError, Term};
+use std::sync::Arc;
 
-/// Memory for stories that are not on disk yet: the more there is, the fewer segments are to be merged.
-const MEMORY_BYTES: usize = 192 << 20;
-/// A longer text is indexed up to here.
-const TEXT_BYTES_MAX: usize = 1 << 20;
-const TITLE_BYTES_MAX: usize = 4 << 10;
-const NAME_BYTES_MAX: usize = 1 << 10;
-/// A word in a title counts as so many in a text.
-const TITLE_COUNTS: usize = 2;
+/// Memory for stories that are in no segment yet: the more there is, the less is to be merged.
+const BUFFER_BYTES: usize = 128 << 20;
 /// Stories of one commit while an index is made anew.
 const STORIES_PER_COMMIT: u64 = 100_000;
+/// What is merged at one time, beside what comes in.
+const STEP_BYTES: u64 = if cfg!(test) { 500 } else { 4 << 20 };
+/// The name of its own that a lock has in the folder.
+const LOCK: &str = "lock";
 
 /// The index as its one writer has it.
 pub struct StoryIndex {
     path: PathBuf,
-    fields: Fields,
-    writer: IndexWriter,
+    _lock: File,
+    buffer: StoryBuffer,
+    /// From the oldest to the youngest. The last of them may not be committed yet.
+    segments: Vec<Written>,
+    committed: usize,
+    committed_place: u64,
     known: Known,
+    /// Stories that came again: what there was of them before is gone with the next commit.
+    replaced: HashSet<u64>,
     /// The place in the source behind what was added, and whether some of it is not committed.
     place: u64,
     is_ahead: bool,
+    merging: Option<Merging>,
+    /// The number of the next file.
+    next: u64,
+}
+
+struct Written {
+    listed: Listed,
+    segment: Arc<Segment>,
+    gone: Option<Gone>,
+}
+
+struct Merging {
+    range: Range<usize>,
+    into: Listed,
+    merge: Merge,
 }
 
 /// What making an index anew came to.
@@ -43,31 +62,79 @@ pub struct Reindexed {
 impl StoryIndex {
     /// Opens the index in a folder, or makes it there.
     pub fn open(path: &Path) -> Result<StoryIndex, SearchError> {
-        guarded(path, || {
-            let fields = Fields::new();
-            let index = match opened(path, &fields) {
-                Err(SearchError::None(_)) => made(path, &fields.schema)?,
-                opened => opened?,
-            };
-            let told = |error| SearchError::told(path, error);
-            let options = IndexWriterOptions::builder()
-                .num_worker_threads(1)
-                .num_merge_threads(1)
-                .memory_budget_per_thread(MEMORY_BYTES)
-                .build();
-            let writer = index.writer_with_options(options).map_err(told)?;
-            // Behind the lock: nobody commits between this and the first of ours.
-            let committed = Committed::of(path, &index)?;
-            let known = known(&index).map_err(told)?;
-            Ok(StoryIndex {
-                path: path.to_path_buf(),
-                fields,
-                writer,
-                known,
-                place: committed.place,
-                is_ahead: false,
-            })
-        })
+        let manifest = Manifest::read(path)?;
+        let is_new = manifest.is_none();
+        if is_new {
+            crate::storage::make_directory(path).map_err(|error| SearchError::of_disk(path, error))?;
+        }
+        let lock = locked(path)?;
+        // Behind the lock: nobody commits between this and the first of ours.
+        let manifest = Manifest::read(path)?.unwrap_or_default();
+        let mut index = StoryIndex {
+            path: path.to_path_buf(),
+            _lock: lock,
+            buffer: StoryBuffer::default(),
+            segments: Vec::with_capacity(manifest.segments.len()),
+            committed: manifest.segments.len(),
+            committed_place: manifest.place,
+            known: Known::default(),
+            replaced: HashSet::new(),
+            place: manifest.place,
+            is_ahead: false,
+            merging: None,
+            next: 1,
+        };
+        for listed in &manifest.segments {
+            index.next = index.next.max(listed.number + 1).max(listed.gone.unwrap_or(0) + 1);
+            let written = index.opened(*listed)?;
+            let at = listed.path(path);
+            let stories = written.segment.by_story().map_err(|error| SearchError::of_file(path, &at, error))?;
+            stories.into_iter().for_each(|(story, _)| _ = index.known.insert(story));
+            index.segments.push(written);
+        }
+        if is_new {
+            index.write_manifest()?;
+        }
+        index.remove_unlisted()?;
+        Ok(index)
+    }
+
+    fn opened(&self, listed: Listed) -> Result<Written, SearchError> {
+        let at = listed.path(&self.path);
+        let segment = Segment::open(&at).map_err(|error| SearchError::of_file(&self.path, &at, error))?;
+        let gone = listed.gone_path(&self.path).map(|gone| {
+            let read = Gone::read(&gone, segment.stories());
+            read.map_err(|error| SearchError::of_file(&self.path, &gone, error))
+        });
+        Ok(Written { listed, segment: Arc::new(segment), gone: gone.transpose()? })
+    }
+
+    /// Removes what a killed writer left, and what is in no manifest any more.
+    fn remove_unlisted(&self) -> Result<(), SearchError> {
+        let listed = self.segments.iter().map(|written| written.listed);
+        let kept: HashSet<PathBuf> =
+            listed.flat_map(|listed| [Some(listed.path(&self.path)), listed.gone_path(&self.path)]).flatten().collect();
+        let disk = |error| SearchError::of_disk(&self.path, error);
+        for entry in fs::read_dir(&self.path).map_err(disk)? {
+            let path = entry.map_err(disk)?.path();
+            let is_ours = path.extension().is_some_and(|ending| {
+                ending == "segment" || ending == "gone" || ending == crate::storage::FRESH
+            });
+            if is_ours && !kept.contains(&path) {
+                fs::remove_file(&path).map_err(disk)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn listed(&mut self) -> Listed {
+        self.next += 1;
+        Listed { number: self.next - 1, gone: None }
+    }
+
+    fn write_manifest(&self) -> Result<(), SearchError> {
+        let segments = self.segments[..self.committed].iter().map(|written| written.listed).collect();
+        Manifest { place: self.committed_place, segments }.write(&self.path)
     }
 
     /// The place in the source up to which stories were added.
@@ -77,30 +144,14 @@ impl StoryIndex {
 
     /// Adds a story; what the index had of it is replaced.
     pub fn add(&mut self, story: &SearchDoc) -> Result<(), SearchError> {
-        let Self { fields, writer, known, .. } = self;
-        if known.insert(story.story) {
-            writer.delete_term(Term::from_field_u64(fields.story, story.story));
+        if self.known.insert(story.story) {
+            self.replaced.insert(story.story);
         }
-        let language = code(&story.language);
-        let text = fields.of_language(language.as_deref().unwrap_or(OTHER));
-        let mut document = TantivyDocument::default();
-        document.add_u64(fields.story, story.story);
-        document.add_text(fields.source, cut(&story.source, NAME_BYTES_MAX).to_lowercase());
-        document.add_text(fields.source_shown(), cut(&story.source, NAME_BYTES_MAX));
-        document.add_text(fields.url, cut(&story.url, crate::limits::URL_BYTES_MAX));
-        document.add_text(fields.title, cut(&story.title, TITLE_BYTES_MAX));
-        if let Some(language) = &language {
-            document.add_text(fields.language, language);
-        }
-        if let Some(published_s) = story.published_s {
-            document.add_i64(fields.published, published_s);
-        }
-        for _ in 0..TITLE_COUNTS {
-            document.add_text(text, cut(&story.title, TITLE_BYTES_MAX));
-        }
-        document.add_text(text, cut(&story.text, TEXT_BYTES_MAX));
-        writer.add_document(document).map_err(|error| SearchError::told(&self.path, error))?;
+        self.buffer.add(story);
         (self.place, self.is_ahead) = (story.after, true);
+        if self.buffer.bytes() >= BUFFER_BYTES {
+            self.write_buffer()?;
+        }
         Ok(())
     }
 
@@ -121,24 +172,138 @@ impl StoryIndex {
         Ok(max)
     }
 
+    /// Writes what is in memory as a segment, which the next commit makes findable.
+    fn write_buffer(&mut self) -> Result<(), SearchError> {
+        if self.buffer.stories() == 0 {
+            return Ok(());
+        }
+        let listed = self.listed();
+        let at = listed.path(&self.path);
+        self.buffer.write(&at).map_err(|error| SearchError::of_disk(&self.path, error))?;
+        let written = self.opened(listed)?;
+        self.segments.push(written);
+        Ok(())
+    }
+
     /// Makes what was added durable and findable, together with its place.
     pub fn commit(&mut self) -> Result<(), SearchError> {
         if !self.is_ahead {
             return Ok(());
         }
-        let payload = Committed { version: VERSION, place: self.place }.written();
-        let mut prepared =
-            self.writer.prepare_commit().map_err(|error| SearchError::told(&self.path, error))?;
-        prepared.set_payload(&payload);
-        prepared.commit().map_err(|error| SearchError::told(&self.path, error))?;
+        self.write_buffer()?;
+        let before = self.replace()?;
+        (self.committed, self.committed_place) = (self.segments.len(), self.place);
+        self.write_manifest()?;
         self.is_ahead = false;
+        self.remove(&before);
         Ok(())
     }
 
-    /// Waits for segments that are being merged.
-    pub fn close(self) -> Result<(), SearchError> {
-        let path = self.path;
-        self.writer.wait_merging_threads().map_err(|error| SearchError::told(&path, error))
+    /// Marks what was replaced as gone; says which files are of no use then.
+    fn replace(&mut self) -> Result<Vec<PathBuf>, SearchError> {
+        let mut changed = vec![false; self.segments.len()];
+        for story in std::mem::take(&mut self.replaced) {
+            let mut is_last = true;
+            for (written, changed) in self.segments.iter_mut().zip(&mut changed).rev() {
+                let numbers = written.segment.numbers_of(story);
+                let at = written.listed.path(&self.path);
+                let numbers = numbers.map_err(|error| SearchError::of_file(&self.path, &at, error))?;
+                for number in numbers.into_iter().rev() {
+                    if !std::mem::take(&mut is_last) {
+                        let stories = written.segment.stories();
+                        *changed |= written.gone.get_or_insert_with(|| Gone::of(stories)).insert(number);
+                    }
+                }
+            }
+        }
+        let mut before = Vec::new();
+        for at in (0..changed.len()).filter(|at| changed[*at]) {
+            before.extend(self.segments[at].listed.gone_path(&self.path));
+            self.write_gone(at)?;
+        }
+        Ok(before)
+    }
+
+    fn write_gone(&mut self, at: usize) -> Result<(), SearchError> {
+        let number = self.listed().number;
+        let Written { listed, gone: Some(gone), .. } = &mut self.segments[at] else { return Ok(()) };
+        listed.gone = Some(number);
+        let Some(path) = listed.gone_path(&self.path) else { return Ok(()) };
+        gone.write(&path).map_err(|error| SearchError::of_disk(&self.path, error))
+    }
+
+    /// What cannot be removed is removed by the next one that opens the index.
+    fn remove(&self, files: &[PathBuf]) {
+        files.iter().for_each(|file| _ = fs::remove_file(file));
+    }
+
+    /// Merges a part of what is to be merged; false if there is nothing.
+    pub fn tend(&mut self) -> Result<bool, SearchError> {
+        if self.merging.is_none() && !self.begin_merge()? {
+            return Ok(false);
+        }
+        let step = self.merging.as_mut().map_or(Ok(false), |merging| merging.merge.step(STEP_BYTES));
+        let is_whole = step.map_err(|error| {
+            self.merging = None;
+            SearchError::of_disk(&self.path, error)
+        })?;
+        if is_whole {
+            self.end_merge()?;
+        }
+        Ok(true)
+    }
+
+    fn begin_merge(&mut self) -> Result<bool, SearchError> {
+        let size = |written: &Written| Size {
+            stories: written.segment.stories(),
+            gone: written.gone.as_ref().map_or(0, Gone::count),
+            bytes: written.segment.bytes(),
+        };
+        let sizes: Vec<Size> = self.segments[..self.committed].iter().map(size).collect();
+        let Some(range) = next_merge(&sizes) else { return Ok(false) };
+        let into = self.listed();
+        let inputs = self.segments[range.clone()].iter();
+        let inputs = inputs.map(|written| (written.segment.clone(), written.gone.clone())).collect();
+        let merge = Merge::new(&into.path(&self.path), inputs);
+        let merge = merge.map_err(|error| SearchError::of_disk(&self.path, error))?;
+        self.merging = Some(Merging { range, into, merge });
+        Ok(true)
+    }
+
+    /// Puts the merged segment in place of those that it was made of.
+    fn end_merge(&mut self) -> Result<(), SearchError> {
+        let Some(Merging { range, into, merge }) = self.merging.take() else { return Ok(()) };
+        // What was replaced since it was begun.
+        let gone: Vec<Option<Gone>> =
+            self.segments[range.clone()].iter().map(|written| written.gone.clone()).collect();
+        let gone: Vec<u32> = merge.gone_since(&gone).collect();
+        merge.finish().map_err(|error| SearchError::of_disk(&self.path, error))?;
+        let mut written = self.opened(into)?;
+        for number in gone {
+            let stories = written.segment.stories();
+            written.gone.get_or_insert_with(|| Gone::of(stories)).insert(number);
+        }
+        let at = range.start;
+        let count = range.len();
+        let before: Vec<Written> = self.segments.splice(range, [written]).collect();
+        self.committed -= count - 1;
+        if self.segments[at].gone.is_some() {
+            self.write_gone(at)?;
+        }
+        self.write_manifest()?;
+        let files = before.iter().map(|written| written.listed);
+        let files: Vec<PathBuf> = files
+            .flat_map(|listed| [Some(listed.path(&self.path)), listed.gone_path(&self.path)])
+            .flatten()
+            .collect();
+        self.remove(&files);
+        Ok(())
+    }
+
+    /// Merges all that is to be merged.
+    pub fn close(mut self) -> Result<(), SearchError> {
+        while self.tend()? {}
+        Ok(())
     }
 
     /// Makes the index anew beside the old one, and puts it in its place when it is whole. The old one may be damaged.
@@ -149,10 +314,7 @@ impl StoryIndex {
     ) -> Result<Reindexed, SearchError> {
         let disk = |error| SearchError::Disk(path.to_path_buf(), error);
         fs::create_dir_all(path).map_err(disk)?;
-        let old = MmapDirectory::open(path).map_err(|error| SearchError::told(path, error.into()))?;
-        let held = old
-            .acquire_lock(&INDEX_WRITER_LOCK)
-            .map_err(|error| SearchError::told(path, TantivyError::LockFailure(error, None)))?;
+        let held = locked(path)?;
         let beside = path.with_extension("new");
         absent(&beside).map_err(disk)?;
         let stories = StoryIndex::make(&beside, source, &mut progress).inspect_err(|_| {
@@ -193,13 +355,15 @@ impl StoryIndex {
     }
 }
 
-fn made(path: &Path, schema: &Schema) -> Result<Index, SearchError> {
-    fs::create_dir_all(path).map_err(|error| SearchError::Disk(path.to_path_buf(), error))?;
-    Index::builder()
-        .schema(schema.clone())
-        .tokenizers(analyzers())
-        .create_in_dir(path)
-        .map_err(|error| SearchError::told(path, error))
+/// The lock of the one writer.
+fn locked(path: &Path) -> Result<File, SearchError> {
+    let disk = |error| SearchError::of_disk(path, error);
+    let lock = File::options().create(true).truncate(false).write(true).open(path.join(LOCK)).map_err(disk)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(SearchError::InUse(path.to_path_buf())),
+        Err(TryLockError::Error(error)) => Err(disk(error)),
+    }
 }
 
 fn absent(path: &Path) -> std::io::Result<()> {
@@ -207,24 +371,4 @@ fn absent(path: &Path) -> std::io::Result<()> {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
-}
-
-/// The stories that are in an index.
-fn known(index: &Index) -> Result<Known, TantivyError> {
-    let mut known = Known::default();
-    let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
-    for segment in reader.searcher().segment_readers() {
-        let stories = segment.fast_fields().u64("story")?;
-        for row in segment.doc_ids_alive() {
-            for story in stories.values_for_doc(row) {
-                known.insert(story);
-            }
-        }
-    }
-    Ok(known)
-}
-
-/// The beginning of a text, in whole characters.
-fn cut(text: &str, bytes_max: usize) -> &str {
-    &text[..text.floor_char_boundary(bytes_max)]
 }

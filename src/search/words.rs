@@ -1,48 +1,106 @@
-use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
-
 /// A longer word is none that anybody looks for.
 const WORD_BYTES_MAX: usize = 100;
 
-/// A text as words in lower case. Where a script has no spaces, each character makes a word with the one that follows it;
-/// in a text the last of such a run stands for itself, too, so that one character finds every word that begins with it.
-#[derive(Clone)]
-pub(super) struct Words {
-    token: Token,
-    of_query: bool,
-}
-
-impl Words {
-    pub fn of_text() -> Words {
-        Words { token: Token::default(), of_query: false }
-    }
-
-    /// As they are asked for: a run of characters matches inside a longer one.
-    pub fn of_query() -> Words {
-        Words { token: Token::default(), of_query: true }
-    }
-
-    pub fn are_of_text(&self) -> bool {
-        !self.of_query
-    }
-}
-
-pub(super) struct WordStream<'a> {
-    text: &'a str,
+/// A text as words in lower case, each with its place. Where a script has no spaces, each character makes a word with the one
+/// that follows it; in a text the last of such a run stands for itself, too, so that one character finds every word that
+/// begins with it.
+pub(super) struct Words<'t> {
+    text: &'t str,
     at: usize,
-    token: &'a mut Token,
+    /// The place of the next word.
+    place: u32,
     of_query: bool,
     /// The character before is of the same run.
     in_run: bool,
 }
 
-impl Tokenizer for Words {
-    type TokenStream<'a> = WordStream<'a>;
+impl<'t> Words<'t> {
+    pub fn of_text(text: &'t str) -> Words<'t> {
+        Words { text, at: 0, place: 0, of_query: false, in_run: false }
+    }
 
-    fn token_stream<'a>(&'a mut self, text: &'a str) -> WordStream<'a> {
-        self.token.reset();
-        WordStream { text, at: 0, token: &mut self.token, of_query: self.of_query, in_run: false }
+    /// As they are asked for: a run of characters matches inside a longer one.
+    pub fn of_query(text: &'t str) -> Words<'t> {
+        Words { of_query: true, ..Words::of_text(text) }
+    }
+
+    /// The place behind the last word.
+    pub fn places(&self) -> u32 {
+        self.place
+    }
+
+    /// Appends the next word to `out`, and says its place.
+    #[inline]
+    pub fn read(&mut self, out: &mut String) -> Option<u32> {
+        let rest = self.text.as_bytes().get(self.at..)?;
+        let skipped = rest.iter().take_while(|byte| KINDS[usize::from(**byte)] == BETWEEN).count();
+        let length = rest[skipped..].iter().take_while(|byte| KINDS[usize::from(**byte)] == PLAIN).count();
+        let (from, to) = (self.at + skipped, self.at + skipped + length);
+        let is_plain = rest.get(skipped + length).is_none_or(|byte| byte.is_ascii());
+        if is_plain && (1..=WORD_BYTES_MAX).contains(&length) {
+            self.in_run = false;
+            self.at = to;
+            let start = out.len();
+            out.push_str(&self.text[from..to]);
+            out[start..].make_ascii_lowercase();
+        } else {
+            let (from, to) = self.find()?;
+            out.extend(self.text[from..to].chars().flat_map(char::to_lowercase));
+        }
+        self.place += 1;
+        Some(self.place - 1)
+    }
+
+    /// Where the next word stands, whatever it is.
+    fn find(&mut self) -> Option<(usize, usize)> {
+        loop {
+            let c = self.text[self.at..].chars().next()?;
+            let (from, next) = (self.at, self.at + c.len_utf8());
+            if is_unspaced(c) {
+                self.at = next;
+                let follows = self.text[next..].chars().next().filter(|c| is_unspaced(*c));
+                // In a query only a run of one character stands for itself.
+                let is_alone = !(self.of_query && self.in_run);
+                self.in_run = follows.is_some();
+                match follows {
+                    Some(second) => return Some((from, next + second.len_utf8())),
+                    None if is_alone => return Some((from, next)),
+                    None => continue,
+                }
+            }
+            self.in_run = false;
+            if !is_of_word(c) {
+                self.at = next;
+                continue;
+            }
+            let length = length_of_word(&self.text[from..]);
+            self.at = from + length;
+            if length > WORD_BYTES_MAX {
+                self.place += 1;
+                continue;
+            }
+            return Some((from, self.at));
+        }
     }
 }
+
+/// What a byte is: of a word in ASCII, of a character beyond it, or between words.
+const KINDS: [u8; 256] = {
+    let mut kinds = [BETWEEN; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        if byte >= 0x80 {
+            kinds[byte] = BEYOND;
+        } else if (byte as u8).is_ascii_alphanumeric() {
+            kinds[byte] = PLAIN;
+        }
+        byte += 1;
+    }
+    kinds
+};
+const BETWEEN: u8 = 0;
+const PLAIN: u8 = 1;
+const BEYOND: u8 = 2;
 
 /// Scripts that are written without spaces, or whose words are best found by pairs: Thai to Tibetan, Myanmar, Khmer, Kana,
 /// Han, Hangul.
@@ -74,80 +132,20 @@ fn length_of_word(text: &str) -> usize {
     }
 }
 
-impl WordStream<'_> {
-    fn take(&mut self, from: usize, to: usize) {
-        self.token.position = self.token.position.wrapping_add(1);
-        (self.token.offset_from, self.token.offset_to) = (from, to);
-        self.token.text.clear();
-        let word = &self.text[from..to];
-        match word.is_ascii() {
-            true => {
-                self.token.text.push_str(word);
-                self.token.text.make_ascii_lowercase();
-            }
-            false => self.token.text.extend(word.chars().flat_map(char::to_lowercase)),
-        }
-    }
-}
-
-impl TokenStream for WordStream<'_> {
-    fn advance(&mut self) -> bool {
-        while let Some(c) = self.text[self.at..].chars().next() {
-            let (from, next) = (self.at, self.at + c.len_utf8());
-            if is_unspaced(c) {
-                self.at = next;
-                let follows = self.text[next..].chars().next().filter(|c| is_unspaced(*c));
-                // In a query only a run of one character stands for itself.
-                let is_alone = !(self.of_query && self.in_run);
-                self.in_run = follows.is_some();
-                match follows {
-                    Some(second) => self.take(from, next + second.len_utf8()),
-                    None if is_alone => self.take(from, next),
-                    None => continue,
-                }
-                return true;
-            }
-            self.in_run = false;
-            if !is_of_word(c) {
-                self.at = next;
-                continue;
-            }
-            let length = length_of_word(&self.text[from..]);
-            self.at = from + length;
-            if length > WORD_BYTES_MAX {
-                self.token.position = self.token.position.wrapping_add(1);
-                continue;
-            }
-            self.take(from, self.at);
-            return true;
-        }
-        false
-    }
-
-    fn token(&self) -> &Token {
-        self.token
-    }
-
-    fn token_mut(&mut self) -> &mut Token {
-        self.token
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn words(mut of: Words, text: &str) -> Vec<(usize, String)> {
-        let mut stream = of.token_stream(text);
-        let mut found = Vec::new();
-        while stream.advance() {
-            found.push((stream.token().position, stream.token().text.clone()));
+    fn words(mut of: Words<'_>) -> Vec<(u32, String)> {
+        let (mut found, mut word) = (Vec::new(), String::new());
+        while let Some(place) = of.read(&mut word) {
+            found.push((place, std::mem::take(&mut word)));
         }
         found
     }
 
-    fn joined(of: Words, text: &str) -> String {
-        words(of, text).into_iter().map(|(_, word)| word).collect::<Vec<_>>().join(" ")
+    fn joined(of: Words<'_>) -> String {
+        words(of).into_iter().map(|(_, word)| word).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
@@ -167,14 +165,14 @@ mod tests {
             ("", "", ""),
             ("\u{1b}[31m\u{0}", "31m", "31m"),
         ] {
-            assert_eq!(joined(Words::of_text(), text), of_text, "{text}");
-            assert_eq!(joined(Words::of_query(), text), of_query, "{text}");
+            assert_eq!(joined(Words::of_text(text)), of_text, "{text}");
+            assert_eq!(joined(Words::of_query(text)), of_query, "{text}");
         }
     }
 
     #[test]
     fn a_word_without_end_is_left_out_and_keeps_its_place() {
         let text = format!("a {} b", "x".repeat(1 << 20));
-        assert_eq!(words(Words::of_text(), &text), [(0, "a".to_string()), (2, "b".to_string())]);
+        assert_eq!(words(Words::of_text(&text)), [(0, "a".to_string()), (2, "b".to_string())]);
     }
 }

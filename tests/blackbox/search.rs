@@ -119,16 +119,14 @@ fn what_is_wrong_is_one_line_with_its_mend() {
     refused(&["a", "--lang", "\u{1b}[2J"], 2, "is no language");
     refused(&["a", "--since", "2026-11-02", "--until", "2026-11-01"], 2, "--until is before --since");
     let folder = data.join("stories/search");
-    // What says which segments there are may say anything else once it is damaged.
     let segments = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
-    let segments = segments.filter(|path| path.extension().is_none_or(|ending| ending != "json"));
     let largest = segments.max_by_key(|path| path.metadata().unwrap().len()).unwrap();
     let mut bytes = std::fs::read(&largest).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 0x55;
     std::fs::write(&largest, &bytes).unwrap();
     refused(&["stat"], 3, "is damaged");
-    std::fs::write(folder.join("meta.json"), "{").unwrap();
+    std::fs::write(folder.join("manifest"), "{").unwrap();
     refused(&["river"], 3, "make it anew: nephila search reindex");
     search(data.path(), &["reindex"]).done();
     search(data.path(), &["river"]).done();

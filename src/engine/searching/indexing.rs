@@ -53,8 +53,9 @@ impl<S: SearchSource> IndexingActor<S> {
         }
     }
 
-    /// Takes some, commits if it is time, and says how many were taken.
-    fn work(&mut self, now: Now) -> Result<u64, SearchError> {
+    /// Takes some, commits if it is time, merges a part of what is to be merged, and says how many were taken and whether more
+    /// is to be merged. What ends merges nothing.
+    fn work(&mut self, now: Now) -> Result<(u64, bool), SearchError> {
         let mut index = match self.index.take() {
             Some(index) => index,
             None => StoryIndex::open(&self.path)?,
@@ -69,8 +70,9 @@ impl<S: SearchSource> IndexingActor<S> {
             index.commit()?;
             (self.commit_at, self.uncommitted) = (None, 0);
         }
+        let merges = self.last.is_none() && index.tend()?;
         self.index = Some(index);
-        Ok(taken)
+        Ok((taken, merges))
     }
 
     fn failed(&mut self, now: Now, error: &SearchError) {
@@ -93,11 +95,11 @@ impl<S: SearchSource> Actor for IndexingActor<S> {
             return Turned::finished_if(is_ending);
         }
         match self.work(now) {
-            Ok(taken) => {
+            Ok((taken, merges)) => {
                 if std::mem::replace(&mut self.is_told, false) {
                     self.health.tell(Event::SearchGoesOn, vec![], "search: stories are indexed again");
                 }
-                let has_more = taken == TURN_STORIES;
+                let has_more = taken == TURN_STORIES || merges;
                 self.look_at = if has_more { now } else { now.plus_ms(LOOK_MS) };
                 if let Some(last) = &mut self.last {
                     *last -= taken;

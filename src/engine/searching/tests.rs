@@ -113,7 +113,7 @@ fn what_may_pass_is_tried_again_and_damage_is_not() {
     turn_all(&mut actor, at(70_000));
     assert_eq!((found(&path), told()), (3, vec!["search: stories are indexed again".to_string()]));
     drop(actor);
-    std::fs::write(path.join("meta.json"), b"{").unwrap();
+    std::fs::write(path.join("manifest"), b"{").unwrap();
     let mut actor = IndexingActor::new(path.clone(), shelf, health.clone());
     assert_eq!((turn_all(&mut actor, at(0)), actor.next_due()), (Turned::IDLE, None));
     let said = told();
