@@ -4,7 +4,7 @@ use crate::base::fingerprint;
 /// that to look for a short word is to look at one place.
 #[derive(Default)]
 pub(super) struct Forms {
-    /// A power of two of them, at most half of which are filled; none before the first word.
+    /// A power of two of them, at most three quarters of which are filled; none before the first word.
     slots: Vec<Slot>,
     filled: usize,
     /// Words that are too long for a slot, one behind the other.
@@ -101,7 +101,7 @@ impl Forms {
             form.bytes[..4].copy_from_slice(&(self.long.len() as u32).to_le_bytes());
             self.long.extend_from_slice(word);
         }
-        if self.filled * 2 >= self.slots.len() {
+        if self.filled * 4 >= self.slots.len() * 3 {
             let slots = vec![EMPTY; (self.slots.len() * 2).max(SLOTS_FIRST)];
             let before = std::mem::replace(&mut self.slots, slots);
             before.into_iter().filter(|slot| slot.number > 0).for_each(|slot| self.fill(slot));

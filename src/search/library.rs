@@ -108,10 +108,12 @@ impl Library {
         let Some(question) = Question::new(query)? else { return Ok(Vec::new()) };
         let best = Best::new(limit.clamp(1, HITS_MAX));
         let parts = self.parts(&question)?;
+        let ranges: Vec<_> =
+            parts.iter().flat_map(|part| part.ranges().map(move |range| (part, range))).collect();
         let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
         let look = |_| {
-            while let Some(part) = parts.get(next.fetch_add(1, Relaxed)) {
-                if let Err(error) = part.look_through(&question, &best) {
+            while let Some((part, range)) = ranges.get(next.fetch_add(1, Relaxed)) {
+                if let Err(error) = part.look_through(range.clone(), &question, &best) {
                     let error = self.told(part.number, error);
                     *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Memory for stories that are in no segment yet: the more there is, the less is to be merged.
-const BUFFER_BYTES: usize = 128 << 20;
+const BUFFER_BYTES: usize = 192 << 20;
 /// Stories of one commit while an index is made anew.
 const STORIES_PER_COMMIT: u64 = 100_000;
 /// What is merged at one time, beside what comes in.

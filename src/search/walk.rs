@@ -6,6 +6,7 @@ use super::question::{Asked, Published, Question};
 use super::rank::Ranks;
 use super::segments::{Found, Gone, Segment, TIMES};
 use std::io;
+use std::ops::Range;
 
 /// A segment in one language of a question, all of whose words it has.
 pub(super) struct Part<'a> {
@@ -20,6 +21,9 @@ pub(super) struct Part<'a> {
     pub ranks: &'a Ranks,
 }
 
+/// Stories that are looked through by one.
+const RANGE_STORIES: u32 = if cfg!(test) { 700 } else { 1 << 17 };
+
 /// A sum of what blocks say of their best may be rounded down, and that of a story up.
 const ROUNDING: f32 = 1.0 + 1e-5;
 
@@ -29,10 +33,18 @@ impl Part<'_> {
         self.found.iter().map(|word| word.stories).min().unwrap_or(self.segment.stories())
     }
 
-    /// Puts the stories that answer to the best, but for those that are not among them.
-    pub fn look_through(&self, question: &Question, best: &Best) -> io::Result<()> {
+    /// Ranges of stories that may be looked through by several at once.
+    pub fn ranges(&self) -> impl Iterator<Item = Range<u32>> + use<> {
+        let stories = self.segment.stories();
+        // Those that have a word that begins in some way are found all at once.
+        let step = if self.asked.beginnings.is_empty() { RANGE_STORIES } else { stories.max(1) };
+        (0..stories).step_by(step as usize).map(move |from| from..from.saturating_add(step).min(stories))
+    }
+
+    /// Puts the stories of a range that answer to the best, but for those that are not among them.
+    pub fn look_through(&self, range: Range<u32>, question: &Question, best: &Best) -> io::Result<()> {
         match Walk::begin(self, question)? {
-            Some(mut walk) => walk.go(best),
+            Some(mut walk) => walk.go(range, best),
             None => Ok(()),
         }
     }
@@ -47,6 +59,8 @@ struct Walk<'a> {
     among: Vec<Among>,
     /// All of these, those with the fewest stories first: words by their numbers, then the others.
     order: Vec<usize>,
+    /// Of each in that order, the most that a story can get for those behind it.
+    rest: Vec<f32>,
     times: Option<Times>,
     phrases: Vec<PhraseHere>,
 }
@@ -75,14 +89,15 @@ impl<'a> Walk<'a> {
         order.sort_by_key(stories);
         let lengths = segment.lengths()?;
         let times = question.published.map(|published| Times::new(published, segment.stories()));
-        Ok(Some(Walk { part, lengths, words, among, order, times, phrases }))
+        let rest = vec![0.0; order.len()];
+        Ok(Some(Walk { part, lengths, words, among, order, rest, times, phrases }))
     }
 
-    fn go(&mut self, best: &Best) -> io::Result<()> {
-        let mut story = 0;
+    fn go(&mut self, range: Range<u32>, best: &Best) -> io::Result<()> {
+        let mut story = range.start;
         // What the blocks say of their best was looked at up to here.
         let mut looked_to = None;
-        loop {
+        while story < range.end {
             if looked_to.is_none_or(|to| story > to) {
                 let (most, to) = self.most_from(story);
                 if most < best.worst() {
@@ -94,45 +109,69 @@ impl<'a> Walk<'a> {
                 }
                 looked_to = Some(to);
             }
-            let next = self.next_from(story, looked_to.unwrap_or(NONE))?;
+            let next = self.next_from(story, looked_to.unwrap_or(NONE), best)?;
             if next == NONE {
                 return Ok(());
             }
             story = next;
-            if looked_to.is_some_and(|to| story > to) {
-                continue;
+            if story < range.end && looked_to.is_some_and(|to| story <= to) {
+                story = self.look_at(story, best)?;
             }
-            story = self.look_at(story, best)?;
         }
+        Ok(())
     }
 
     /// The most that a story from this one on may get, up to the end of a block.
     fn most_from(&mut self, story: u32) -> (f32, u32) {
-        let (mut most, mut to) = (0.0, NONE - 1);
         let Part { ranks, weights, .. } = self.part;
-        for (word, weight) in self.words.iter_mut().zip(weights) {
-            word.seek_block(story);
-            to = to.min(word.block_end());
-            most += word.best(|count, length| ranks.of(*weight, u32::from(count), length)).unwrap_or(*weight);
+        let (mut most, mut to) = (0.0, NONE - 1);
+        for (rest, at) in self.rest.iter_mut().zip(&self.order).rev() {
+            *rest = most;
+            if let Some(word) = self.words.get_mut(*at) {
+                word.seek_block(story);
+                to = to.min(word.block_end());
+                let weight = weights[*at];
+                most += word.best(|count, length| ranks.of(weight, u32::from(count), length)).unwrap_or(weight);
+            }
         }
         (most * ROUNDING, to)
     }
 
-    /// The first story that is among all, from this one on; or any that is behind the end.
-    fn next_from(&mut self, from: u32, end: u32) -> io::Result<u32> {
-        let (mut story, mut number) = (from, 0);
-        while let Some(at) = self.order.get(number) {
-            let next = match self.words.get_mut(*at) {
-                Some(word) => word.seek(story)?,
-                None => self.among[at - self.words.len()].seek(story)?,
-            };
-            if next > end {
-                return Ok(next);
+    /// The first story that is among all, from this one on; or any that is behind the end. Stories that cannot be among the
+    /// best by the words that were looked at are passed over.
+    fn next_from(&mut self, from: u32, end: u32, best: &Best) -> io::Result<u32> {
+        let Part { ranks, weights, .. } = self.part;
+        let worst = best.worst();
+        let mut story = from;
+        'stories: loop {
+            let mut score = 0.0;
+            for (number, at) in self.order.iter().enumerate() {
+                let next = match self.words.get_mut(*at) {
+                    Some(word) => word.seek(story)?,
+                    None => self.among[at - self.words.len()].seek(story)?,
+                };
+                if next > end {
+                    return Ok(next);
+                }
+                if next != story {
+                    story = next;
+                    if number > 0 {
+                        continue 'stories;
+                    }
+                }
+                let Some(word) = self.words.get(*at) else { continue };
+                let length = self.lengths.get(story as usize).copied().unwrap_or(0);
+                score += ranks.of(weights[*at], word.count(), length);
+                if (score + self.rest[number]) * ROUNDING < worst {
+                    if story == end {
+                        return Ok(story + 1);
+                    }
+                    story += 1;
+                    continue 'stories;
+                }
             }
-            number = if next == story || number == 0 { number + 1 } else { 0 };
-            story = next;
+            return Ok(story);
         }
-        Ok(story)
     }
 
     /// Puts a story that is among all to the best if it is one of them, and says from which story on to go on.

@@ -87,6 +87,7 @@ impl SearchBenchArgs {
         let story_us = (process_us() - before_us - made_us) / self.stories as f64;
         let library = Library::open(&stage.dir)?;
         let facts = library.checked()?;
+        let threads = Threads::at_most(THREADS_MAX);
         let mut rng = Rng::new(self.seed ^ 0x5ea2);
         let mut took: Vec<Vec<f64>> = vec![Vec::new(); KINDS.len()];
         let mut with_hits = [0; KINDS.len()];
@@ -95,7 +96,7 @@ impl SearchBenchArgs {
             let kind = number % KINDS.len();
             let query = self.question(kind, &texts, &mut rng)?;
             let begun = Instant::now();
-            let hits = library.find(&query, 10, &Threads::at_most(THREADS_MAX))?;
+            let hits = library.find(&query, 10, &threads)?;
             let ms = begun.elapsed().as_secs_f64() * 1e3;
             if number >= KINDS.len() * 5 {
                 took[kind].push(ms);

@@ -8,6 +8,9 @@ use std::io;
 /// What is behind the last story.
 pub const NONE: u32 = u32::MAX;
 
+/// Stories that are compared at once.
+const COMPARED: usize = 16;
+
 /// A place in the postings of one word in one segment. It goes forward only.
 pub struct Cursor {
     stories: u32,
@@ -16,9 +19,10 @@ pub struct Cursor {
     extent: Extent,
     /// The block that the cursor is in, whether it is read, and where in it; the last few are a block, too.
     block: usize,
+    block_end: u32,
     is_read: bool,
     at: usize,
-    filled: usize,
+    /// Behind the last story are [`NONE`].
     here: [u32; BLOCK],
     counts: [u32; BLOCK],
 }
@@ -27,17 +31,19 @@ impl Cursor {
     /// Of a word that so many stories have; the extent has its postings.
     pub fn new(stories: u32, mut extent: Extent) -> io::Result<Cursor> {
         let heads = extent.bytes(0, stories as usize / BLOCK * HEAD_BYTES)?.to_vec();
-        Ok(Cursor {
+        let mut cursor = Cursor {
             stories,
             heads,
             extent,
             block: 0,
+            block_end: 0,
             is_read: false,
             at: 0,
-            filled: 0,
-            here: [0; BLOCK],
+            here: [NONE; BLOCK],
             counts: [0; BLOCK],
-        })
+        };
+        cursor.enter(0);
+        Ok(cursor)
     }
 
     /// How many stories have the word.
@@ -55,13 +61,13 @@ impl Cursor {
 
     /// The last story of the block that the cursor is in; of the last few it may be any.
     pub fn block_end(&self) -> u32 {
-        self.head(self.block).map_or(NONE - 1, |head| u32_at(head, 0))
+        self.block_end
     }
 
     /// Goes to the block that has a story if any has, without reading it.
     #[inline]
     pub fn seek_block(&mut self, story: u32) {
-        if self.block_end() < story {
+        if self.block_end < story {
             let block = self.block_of(story);
             self.enter(block);
         }
@@ -76,7 +82,8 @@ impl Cursor {
     }
 
     fn enter(&mut self, block: usize) {
-        (self.block, self.is_read, self.at, self.filled) = (block, false, 0, 0);
+        (self.block, self.is_read, self.at) = (block, false, 0);
+        self.block_end = self.head(block).map_or(NONE - 1, |head| u32_at(head, 0));
     }
 
     /// The most that `rank` gives to a story of the block that the cursor is in; None where the block does not say.
@@ -93,13 +100,18 @@ impl Cursor {
         if !self.is_read {
             self.read()?;
         }
-        let ahead = &self.here[self.at..self.filled];
-        let near = ahead.iter().take(6).position(|here| *here >= story);
-        self.at += near.unwrap_or_else(|| ahead.partition_point(|here| *here < story));
-        match self.here[..self.filled].get(self.at) {
-            Some(here) => Ok(*here),
-            None if self.block < self.whole_blocks() => Err(damaged("a block of stories is not what its head says")),
-            None => Ok(NONE),
+        // Some are compared at once, whichever of them it is.
+        for (number, some) in self.here.as_chunks::<COMPARED>().0.iter().enumerate().skip(self.at / COMPARED) {
+            let before = some.iter().map(|here| u32::from(*here < story)).sum::<u32>() as usize;
+            if before < COMPARED {
+                self.at = number * COMPARED + before;
+                return Ok(self.here[self.at]);
+            }
+        }
+        self.at = BLOCK;
+        match self.block < self.whole_blocks() {
+            true => Err(damaged("a block of stories is not what its head says")),
+            false => Ok(NONE),
         }
     }
 
@@ -115,7 +127,7 @@ impl Cursor {
 
     /// How often the first stories of the block have the word, up to that of the cursor.
     pub fn counts_before(&self) -> &[u32] {
-        &self.counts[..self.at.min(self.filled)]
+        &self.counts[..self.at.min(BLOCK)]
     }
 
     /// Where the places of the block begin.
@@ -132,23 +144,21 @@ impl Cursor {
         let wrong = || damaged("a list of stories is damaged");
         match end {
             Some(end) => {
-                let last = self.block_end();
+                let last = self.block_end;
                 let bytes = self.extent.bytes(from, end)?;
                 read_block(bytes, next, &mut self.here, &mut self.counts).ok_or_else(wrong)?;
-                self.filled = BLOCK;
                 if self.here[BLOCK - 1] != last || last < next {
                     return Err(wrong());
                 }
             }
             None => {
                 let mut bytes = self.extent.bytes(from, self.extent.len())?;
-                (self.filled, self.at) = (0, 0);
-                let mut next = next;
-                while self.filled < self.stories as usize % BLOCK {
+                self.here.fill(NONE);
+                let (mut next, last) = (next, self.stories as usize % BLOCK);
+                for (here, count) in self.here.iter_mut().zip(&mut self.counts).take(last) {
                     let one = take_one(&mut bytes, next).filter(|one| one.0 < NONE).ok_or_else(wrong)?;
-                    (self.here[self.filled], self.counts[self.filled]) = one;
+                    (*here, *count) = one;
                     next = one.0 + 1;
-                    self.filled += 1;
                 }
             }
         }

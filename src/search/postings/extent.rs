@@ -12,13 +12,14 @@ pub struct Extent {
     from: u64,
     len: usize,
     window: Vec<u8>,
-    /// Where the window begins.
+    /// Where the window begins, and how much of it was read.
     at: usize,
+    filled: usize,
 }
 
 impl Extent {
     pub fn new(file: Arc<File>, from: u64, len: usize) -> Extent {
-        Extent { file, from, len, window: Vec::new(), at: 0 }
+        Extent { file, from, len, window: Vec::new(), at: 0, filled: 0 }
     }
 
     pub fn len(&self) -> usize {
@@ -30,16 +31,15 @@ impl Extent {
         if from > to || to > self.len {
             return Err(damaged("a list of stories is cut"));
         }
-        if from < self.at || to > self.at + self.window.len() {
+        if from < self.at || to > self.at + self.filled {
             let end = to.max(from.saturating_add(WINDOW_BYTES)).min(self.len);
             // Nothing is in the window until it was read.
-            self.at = from;
-            self.window.clear();
-            self.window.resize(end - from, 0);
-            if let Err(error) = self.file.read_exact_at(&mut self.window, self.from + from as u64) {
-                self.window.clear();
-                return Err(error);
+            (self.at, self.filled) = (from, 0);
+            if self.window.len() < end - from {
+                self.window.resize(end - from, 0);
             }
+            self.file.read_exact_at(&mut self.window[..end - from], self.from + from as u64)?;
+            self.filled = end - from;
         }
         Ok(&self.window[from - self.at..to - self.at])
     }

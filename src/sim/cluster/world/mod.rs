@@ -376,6 +376,13 @@ mod tests {
         assert!(report.drained == 1 && report.lost == 1, "{report:?}");
     }
 
+    /// Its disk is lost with the pages of a host, and the one that comes in its place knows of a table before it goes by any.
+    #[test]
+    fn a_node_that_goes_by_no_table_yet_says_nothing_of_who_has_a_host() {
+        let report = run_cluster(2_002_411, 3..=7, None);
+        assert!(report.lost == 1, "{report:?}");
+    }
+
     /// It comes back with its disk, and tells the only member what that has said to be done.
     #[test]
     fn what_a_node_tells_that_is_no_member_ends_ready_at_once() {

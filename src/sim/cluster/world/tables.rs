@@ -130,7 +130,9 @@ impl SeenTables {
             news.gone = self.look_who_left(&view);
             for (host, owner) in self.host_owners.iter_mut().enumerate() {
                 let url = format!("http://{}:{PORT}/", host_name(host as u32));
-                let now = report.owner(&url).map_or(*owner, |found| found.node);
+                // One that has just begun may know of a table and go by none yet.
+                let found = report.owner(&url).filter(|found| found.epoch == view.epoch);
+                let now = found.map_or(*owner, |found| found.node);
                 if std::mem::replace(owner, now) != now {
                     news.moved.push(host as u32);
                 }
