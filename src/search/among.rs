@@ -70,7 +70,8 @@ impl Among {
                 let first = story as usize / 64;
                 let Some(word) = bits.get(first) else { return Ok(NONE) };
                 let rest = word & (u64::MAX << (story % 64));
-                let next = [rest].into_iter().chain(bits[first + 1..].iter().copied()).position(|word| word != 0);
+                let next =
+                    [rest].into_iter().chain(bits[first + 1..].iter().copied()).position(|word| word != 0);
                 Ok(next.map_or(NONE, |ahead| {
                     let word = if ahead == 0 { rest } else { bits[first + ahead] };
                     (first + ahead) as u32 * 64 + word.trailing_zeros()

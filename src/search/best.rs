@@ -57,10 +57,7 @@ impl Best {
     /// The best first.
     pub fn into_sorted(self) -> Vec<(Score, StoryAt)> {
         let kept = self.kept.into_inner().unwrap_or_else(PoisonError::into_inner);
-        kept.into_sorted_vec()
-            .into_iter()
-            .map(|Reverse(Ranked { score, at })| (score, at))
-            .collect()
+        kept.into_sorted_vec().into_iter().map(|Reverse(Ranked { score, at })| (score, at)).collect()
     }
 }
 

@@ -7,8 +7,8 @@ use super::rank::length_code;
 use super::segments::{Columns, Lengths, NO_TIME, SegmentWriter, Shown, ShownBlocks, WordWriter};
 use super::source::SearchDoc;
 use super::words::Words;
-use crate::base::fingerprint;
 use crate::base::varint::take_u32;
+use crate::base::{Rng, fingerprint, random_u64};
 use frostem::Stemmer;
 use hashbrown::HashTable;
 use std::io;
@@ -18,13 +18,15 @@ use std::path::Path;
 const TEXT_BYTES_MAX: usize = 1 << 20;
 const TITLE_BYTES_MAX: usize = 4 << 10;
 const NAME_BYTES_MAX: usize = 1 << 10;
+/// A word is taken note of so often in one story: what says it again and again says no more.
+const MENTIONS_MAX: u32 = 1_000;
 /// A word in a title counts as so many in a text.
 const TITLE_COUNTS: usize = 2;
 
 /// Stories that are in no segment yet, by their words.
 ///
 /// A word is looked up by the form that it has in the text: the stem of a form is found once. Its postings and its places grow
-/// as lists, in the very bytes that a segment has for few stories.
+/// as lists, in the form that a segment has for few stories.
 #[derive(Default)]
 pub(super) struct StoryBuffer {
     words: Vec<Word>,
@@ -37,6 +39,8 @@ pub(super) struct StoryBuffer {
     columns: Columns,
     languages: [Lengths; LANGUAGES],
     together: Together,
+    /// What hashes are made with.
+    seed: u64,
 }
 
 /// A word by its stem.
@@ -69,6 +73,10 @@ struct Together {
 const TOGETHER: usize = 32;
 
 impl StoryBuffer {
+    pub fn new() -> StoryBuffer {
+        StoryBuffer { seed: random_u64(), ..StoryBuffer::default() }
+    }
+
     pub fn stories(&self) -> u32 {
         self.columns.lengths.len() as u32
     }
@@ -87,7 +95,7 @@ impl StoryBuffer {
         let number = self.stories();
         let language = code(&story.language);
         let field = place(language.as_deref().unwrap_or_default());
-        let source = cut(&story.source, NAME_BYTES_MAX);
+        let source = cut(story.source.trim(), NAME_BYTES_MAX);
         let title = cut(&story.title, TITLE_BYTES_MAX);
         let words = self.add_words(number, field, title, cut(&story.text, TEXT_BYTES_MAX));
         self.add_name(number, Field::Source, &source.to_lowercase());
@@ -138,7 +146,7 @@ impl StoryBuffer {
         while read.len() < TOGETHER
             && let Some(place) = words.read(text)
         {
-            let form = Form::new(&text.as_bytes()[from..], language as u8);
+            let form = Form::new(&text.as_bytes()[from..], language as u8, self.seed);
             touched ^= self.forms.touch(&form);
             from = text.len();
             read.push((place, from as u32, form));
@@ -173,9 +181,11 @@ impl StoryBuffer {
             word.stories += 1;
             (word.last, word.count, word.place) = (story, 0, 0);
         }
-        word.count += 1;
-        lists.put(&mut word.places, place - word.place);
-        word.place = place;
+        if word.count < MENTIONS_MAX {
+            word.count += 1;
+            lists.put(&mut word.places, place - word.place);
+            word.place = place;
+        }
     }
 
     fn add_name(&mut self, story: u32, field: Field, name: &str) {
@@ -200,7 +210,8 @@ impl StoryBuffer {
         let at = texts.len();
         texts.extend_from_slice(field.key(word).as_bytes());
         let key = &texts[at..];
-        let hash = fingerprint(key);
+        let hash_of = |key: &[u8]| Rng::mix(fingerprint(key) ^ self.seed);
+        let hash = hash_of(key);
         if let Some(known) = by_key.find(hash, |known| words[*known as usize].key(texts) == key) {
             texts.truncate(at);
             return *known;
@@ -217,7 +228,7 @@ impl StoryBuffer {
             postings: List::default(),
             places: List::default(),
         });
-        by_key.insert_unique(hash, number, |known| fingerprint(words[*known as usize].key(texts)));
+        by_key.insert_unique(hash, number, |known| hash_of(words[*known as usize].key(texts)));
         number
     }
 
@@ -254,7 +265,7 @@ impl StoryBuffer {
         }
         self.columns.by_story.sort_unstable();
         segment.finish(&self.columns, self.languages)?;
-        *self = StoryBuffer::default();
+        *self = StoryBuffer::new();
         Ok(())
     }
 }

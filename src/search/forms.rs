@@ -1,4 +1,4 @@
-use crate::base::fingerprint;
+use crate::base::{Rng, fingerprint};
 
 /// Words as they stand in texts, by their bytes and their language: a table whose slots are half a line of the cache each, so
 /// that to look for a short word is to look at one place.
@@ -33,15 +33,17 @@ struct Slot {
 const SHORT_BYTES: usize = 22;
 const SLOTS_FIRST: usize = 1 << 10;
 
-const EMPTY: Slot = Slot { form: Form { bytes: [0; SHORT_BYTES], hash: 0, length: 0, language: 0 }, number: 0 };
+const EMPTY: Slot =
+    Slot { form: Form { bytes: [0; SHORT_BYTES], hash: 0, length: 0, language: 0 }, number: 0 };
 
 const _: () = assert!(size_of::<Slot>() == 32);
 
 impl Form {
-    /// No word is longer than a length of eight bits.
+    /// No word is longer than a length of eight bits. The seed is nobody's who makes up words.
     #[inline]
-    pub fn new(word: &[u8], language: u8) -> Form {
-        let hash = fingerprint(word) as u32 ^ u32::from(language).wrapping_mul(0x9e37_79b9);
+    pub fn new(word: &[u8], language: u8, seed: u64) -> Form {
+        let hash =
+            (Rng::mix(fingerprint(word) ^ seed) >> 32) as u32 ^ u32::from(language).wrapping_mul(0x9e37_79b9);
         let mut bytes = [0; SHORT_BYTES];
         if let Some(short) = bytes.get_mut(..word.len()) {
             short.copy_from_slice(word);
@@ -132,7 +134,7 @@ mod tests {
         for number in 0..60_000_u32 {
             let word = format!("{}{}", "é".repeat(rng.below(3) as usize * 8), rng.below(9_000));
             let language = rng.below(3) as u8;
-            let form = Form::new(word.as_bytes(), language);
+            let form = Form::new(word.as_bytes(), language, 77);
             let known = model.get(&(word.clone(), language)).copied();
             assert_eq!(forms.find(&form, word.as_bytes()), known, "{word}");
             if known.is_none() {

@@ -1,4 +1,3 @@
-
 use frostem::Algorithm;
 
 /// Languages with stems, by their ISO 639-1 and 639-3 codes.

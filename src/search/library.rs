@@ -70,7 +70,8 @@ impl Library {
         for _ in 0..OPENINGS {
             let opened = Library::open_at(path, &manifest);
             let now = read()?;
-            if opened.is_ok() || now == manifest {
+            // Numbers of files begin anew with an index that is made anew.
+            if now == manifest {
                 return opened;
             }
             manifest = now;
@@ -91,7 +92,8 @@ impl Library {
         }
         let mean = |language: usize| {
             let of_language = segments.iter().map(|(_, segment, _)| segment.languages()[language]);
-            let all = of_language.fold((0, 0), |all, one| (all.0 + u64::from(one.stories), all.1 + one.words));
+            let all =
+                of_language.fold((0, 0), |all, one| (all.0 + u64::from(one.stories), all.1 + one.words));
             Ranks::new(all.1 as f32 / all.0.max(1) as f32)
         };
         let ranks = std::array::from_fn(mean);
@@ -109,7 +111,7 @@ impl Library {
         let best = Best::new(limit.clamp(1, HITS_MAX));
         let parts = self.parts(&question)?;
         let ranges: Vec<_> =
-            parts.iter().flat_map(|part| part.ranges().map(move |range| (part, range))).collect();
+            parts.iter().flat_map(|part| part.ranges(&question).map(move |range| (part, range))).collect();
         let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
         let look = |_| {
             while let Some((part, range)) = ranges.get(next.fetch_add(1, Relaxed)) {
@@ -181,8 +183,13 @@ impl Library {
 
     /// What the index comes to, after every byte of it was compared with its checksum.
     pub fn checked(&self) -> Result<SearchFacts, SearchError> {
-        let mut facts =
-            SearchFacts { stories: 0, replaced: 0, segments: self.segments.len(), bytes: 0, place: self.place };
+        let mut facts = SearchFacts {
+            stories: 0,
+            replaced: 0,
+            segments: self.segments.len(),
+            bytes: 0,
+            place: self.place,
+        };
         for (number, (_, segment, gone)) in (0..).zip(&self.segments) {
             segment.check().map_err(|error| self.told(number, error))?;
             let replaced = gone.as_ref().map_or(0, Gone::count);

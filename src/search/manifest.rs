@@ -45,12 +45,14 @@ impl Manifest {
             read => read.map_err(|error| SearchError::of_disk(folder, error))?,
         };
         let damaged = |said: &str| SearchError::Damaged(folder.to_path_buf(), format!("{FILE}: {said}"));
-        let mut lines = checked_lines(&bytes, HEAD).map_err(|said| match said.contains("another version") {
-            true => SearchError::OtherVersion(folder.to_path_buf()),
-            false => damaged(said),
-        })?;
+        let mut lines =
+            checked_lines(&bytes, HEAD).map_err(|said| match said.contains("another version") {
+                true => SearchError::OtherVersion(folder.to_path_buf()),
+                false => damaged(said),
+            })?;
         let place = lines.next().and_then(|line| line.strip_prefix("place ")?.parse().ok());
-        let mut manifest = Manifest { place: place.ok_or_else(|| damaged("it has no place"))?, segments: vec![] };
+        let mut manifest =
+            Manifest { place: place.ok_or_else(|| damaged("it has no place"))?, segments: vec![] };
         for line in lines {
             let listed = Manifest::listed(line).ok_or_else(|| damaged("a line is no segment"))?;
             manifest.segments.push(listed);
@@ -102,9 +104,18 @@ mod tests {
             Manifest::read(&folder).unwrap_err().to_string()
         };
         let whole = |text: &str| checked(format!("{HEAD}\n{text}"));
-        for text in ["", "place x\n", "place 1\nsegment\n", "place 1\nsegment 1 gone=\n", "place 1\nsegment 1 gone=2 3\n"] {
+        for text in [
+            "",
+            "place x\n",
+            "place 1\nsegment\n",
+            "place 1\nsegment 1 gone=\n",
+            "place 1\nsegment 1 gone=2 3\n",
+        ] {
             let said = refused(whole(text));
-            assert!(said.contains("is damaged: manifest: ") && said.contains("search reindex"), "{text}: {said}");
+            assert!(
+                said.contains("is damaged: manifest: ") && said.contains("search reindex"),
+                "{text}: {said}"
+            );
         }
         let said = refused(checked("nephila search index 4\nplace 1\n".to_string()));
         assert!(said.contains("by another version of nephila"), "{said}");

@@ -31,11 +31,11 @@
 //! | `library`     | the reader's side: any process, while another writes                           |
 //! | `error`       | why it cannot be done, and the mend                                            |
 //!
-//! A language has a field of its own, since a stem is one of a language: `text_en` for English, `text_xx` for all without
-//! stems. A word is asked for in every field, so that one question finds stories of all languages. A title stands in the field
-//! twice before its text: its words count for more, and all words of a question are asked of one field, whose blocks of
-//! stories say how good the best of them can be. A phrase is a condition, and its words count like others: positions are
-//! read only of stories that would be among the best.
+//! A language has a field of its own, since a stem is one of a language; all without stems have one together. A word is asked
+//! for in every field, so that one question finds stories of all languages. A title stands in the field twice before its text:
+//! its words count for more, and all words of a question are asked of one field, whose blocks of stories say how good the best
+//! of them can be. A phrase is a condition, and its words count like others: places are read only of stories that would be
+//! among the best.
 //!
 //! The place in the source up to which stories are indexed is written by the very commit that makes them findable. What a
 //! kill takes is read again from there, and a story that is indexed again replaces what was there.

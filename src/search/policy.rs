@@ -2,8 +2,9 @@ use std::ops::Range;
 
 /// Segments of about one size that are merged.
 const FAN: usize = 8;
-/// A merged segment is no larger, so that what it says of a word's bytes fits in 32 bits.
-const MERGED_BYTES_MAX: u64 = u32::MAX as u64;
+/// What is merged is no larger, so that what a segment says of a word's bytes fits in 32 bits, and what is held of it in memory
+/// has a bound.
+const MERGED_BYTES_MAX: u64 = 2 << 30;
 
 /// A segment as it is to be merged, or not.
 #[derive(Clone, Copy, Debug)]

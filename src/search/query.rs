@@ -50,12 +50,16 @@ impl SearchQuery {
         let mut query = SearchQuery::default();
         let mut rest = text.trim_start();
         while !rest.is_empty() {
-            let lower = rest.get(..7).map(str::to_ascii_lowercase).unwrap_or_default();
-            if lower == "source:" {
+            let begins = |name: &str| {
+                rest.as_bytes()
+                    .get(..name.len())
+                    .is_some_and(|begins| begins.eq_ignore_ascii_case(name.as_bytes()))
+            };
+            if begins("source:") {
                 let (name, after) = value(&rest[7..])?;
                 query = query.of_source(name)?;
                 rest = after;
-            } else if lower.starts_with("lang:") || rest.eq_ignore_ascii_case("lang:") {
+            } else if begins("lang:") {
                 let (name, after) = value(&rest[5..])?;
                 query = query.in_languages(name)?;
                 rest = after;
@@ -168,6 +172,8 @@ mod tests {
             ("a source:", QueryError::NoName("source:")),
             ("a lang:", QueryError::NoName("lang:")),
             ("a lang:en,", QueryError::NoLanguage(String::new())),
+            ("a lang:x", QueryError::NoLanguage("x".to_string())),
+            ("a lang:日本", QueryError::NoLanguage("日本".to_string())),
             ("a lang:\u{1b}[2J", QueryError::NoLanguage("\\u{1b}[2J".to_string())),
         ] {
             assert_eq!(SearchQuery::parse(text), Err(expected), "{text}");

@@ -46,19 +46,18 @@ impl Question {
     /// None if nothing can be found, in whatever language.
     pub fn new(query: &SearchQuery) -> Result<Option<Question>, QueryError> {
         let (mut clauses, mut words) = (Vec::with_capacity(query.clauses.len()), 0);
+        let mut is_hopeless = false;
         for clause in &query.clauses {
-            let tokens = tokens(clause);
+            let (tokens, left_out) = tokens(clause);
+            // A word that is too long to be one is in no story.
+            is_hopeless |= left_out || tokens.is_empty();
             words += tokens.len();
             if words > WORDS_MAX {
                 return Err(QueryError::TooManyWords);
             }
             clauses.push(tokens);
         }
-        // A word that is too long to be one is in no story.
-        let is_hopeless = |tokens: &Vec<(u32, String)>| {
-            tokens.is_empty() || tokens.windows(2).any(|pair| pair[0].0 + 1 != pair[1].0)
-        };
-        if clauses.iter().any(is_hopeless) {
+        if is_hopeless {
             return Ok(None);
         }
         let is_asked = |code: &str| {
@@ -78,7 +77,8 @@ impl Question {
     pub fn is_one_word(&self) -> bool {
         self.sources.is_empty()
             && self.published.is_none()
-            && self.languages.iter().all(|asked| asked.typed.len() == 1 && asked.codes.is_empty())
+            && self.languages.iter().all(|asked| asked.words.len() == 1 && asked.codes.is_empty())
+            && self.languages.iter().all(|asked| asked.typed.len() == 1)
     }
 }
 
@@ -118,13 +118,13 @@ fn in_language(query: &SearchQuery, clauses: &[Vec<(u32, String)>], code: &str) 
     asked
 }
 
-/// The words of a clause with their places.
-fn tokens(clause: &str) -> Vec<(u32, String)> {
+/// The words of a clause with their places, and whether one was left out.
+fn tokens(clause: &str) -> (Vec<(u32, String)>, bool) {
     let (mut words, mut tokens, mut word) = (Words::of_query(clause), Vec::new(), String::new());
     while let Some(at) = words.read(&mut word) {
         tokens.push((at, std::mem::take(&mut word)));
     }
-    tokens
+    (tokens, words.left_out())
 }
 
 /// Such a character begins a pair wherever it stands.

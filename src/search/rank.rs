@@ -2,7 +2,7 @@
 const MENTIONS: f32 = 1.2;
 const LENGTHS: f32 = 0.75;
 
-/// The length of a story in words as a byte: exact up to sixteen, and from there on by one sixteenth.
+/// The length of a story in words as a byte: exact up to 32, and from there on by one sixteenth.
 pub(super) fn length_code(words: u64) -> u8 {
     let Some(exponent) = words.checked_ilog2().filter(|exponent| *exponent >= 4) else { return words as u8 };
     let mantissa = (words >> (exponent - 4)) & 15;
@@ -69,7 +69,9 @@ mod tests {
         let ranks = Ranks::new(400.0);
         let weight_of = |having| weight(having, 1_000);
         assert!(weight_of(1) > weight_of(10) && weight_of(10) > weight_of(1_000) && weight_of(1_000) > 0.0);
-        assert!(ranks.of(1.0, 2, 100) > ranks.of(1.0, 1, 100) && ranks.of(1.0, 1, 90) > ranks.of(1.0, 1, 100));
+        assert!(
+            ranks.of(1.0, 2, 100) > ranks.of(1.0, 1, 100) && ranks.of(1.0, 1, 90) > ranks.of(1.0, 1, 100)
+        );
         assert_eq!(ranks.of(1.0, 255, 9), ranks.of(1.0, 9_999, 9));
     }
 }

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -47,6 +48,18 @@ struct Written {
     gone: Option<Gone>,
 }
 
+impl Written {
+    /// Writes what is gone into a file with that number.
+    fn write_gone(&mut self, folder: &Path, number: u64) -> Result<(), SearchError> {
+        let listed = Listed { gone: Some(number), ..self.listed };
+        if let (Some(gone), Some(path)) = (&self.gone, listed.gone_path(folder)) {
+            gone.write(&path).map_err(|error| SearchError::of_disk(folder, error))?;
+            self.listed = listed;
+        }
+        Ok(())
+    }
+}
+
 struct Merging {
     range: Range<usize>,
     into: Listed,
@@ -73,7 +86,7 @@ impl StoryIndex {
         let mut index = StoryIndex {
             path: path.to_path_buf(),
             _lock: lock,
-            buffer: StoryBuffer::default(),
+            buffer: StoryBuffer::new(),
             segments: Vec::with_capacity(manifest.segments.len()),
             committed: manifest.segments.len(),
             committed_place: manifest.place,
@@ -88,7 +101,8 @@ impl StoryIndex {
             index.next = index.next.max(listed.number + 1).max(listed.gone.unwrap_or(0) + 1);
             let written = index.opened(*listed)?;
             let at = listed.path(path);
-            let stories = written.segment.by_story().map_err(|error| SearchError::of_file(path, &at, error))?;
+            let stories =
+                written.segment.by_story().map_err(|error| SearchError::of_file(path, &at, error))?;
             stories.into_iter().for_each(|(story, _)| _ = index.known.insert(story));
             index.segments.push(written);
         }
@@ -112,8 +126,10 @@ impl StoryIndex {
     /// Removes what a killed writer left, and what is in no manifest any more.
     fn remove_unlisted(&self) -> Result<(), SearchError> {
         let listed = self.segments.iter().map(|written| written.listed);
-        let kept: HashSet<PathBuf> =
-            listed.flat_map(|listed| [Some(listed.path(&self.path)), listed.gone_path(&self.path)]).flatten().collect();
+        let kept: HashSet<PathBuf> = listed
+            .flat_map(|listed| [Some(listed.path(&self.path)), listed.gone_path(&self.path)])
+            .flatten()
+            .collect();
         let disk = |error| SearchError::of_disk(&self.path, error);
         for entry in fs::read_dir(&self.path).map_err(disk)? {
             let path = entry.map_err(disk)?.path();
@@ -201,35 +217,28 @@ impl StoryIndex {
 
     /// Marks what was replaced as gone; says which files are of no use then.
     fn replace(&mut self) -> Result<Vec<PathBuf>, SearchError> {
+        let replaced = std::mem::take(&mut self.replaced);
+        // Each story with its segment and its number there: the last one is as it is now.
+        let mut found: Vec<(u64, usize, u32)> = Vec::new();
+        for (at, written) in self.segments.iter().enumerate() {
+            let here = written.segment.numbers_of(&replaced);
+            let path = written.listed.path(&self.path);
+            let here = here.map_err(|error| SearchError::of_file(&self.path, &path, error))?;
+            found.extend(here.into_iter().map(|(story, number)| (story, at, number)));
+        }
+        found.sort_unstable();
         let mut changed = vec![false; self.segments.len()];
-        for story in std::mem::take(&mut self.replaced) {
-            let mut is_last = true;
-            for (written, changed) in self.segments.iter_mut().zip(&mut changed).rev() {
-                let numbers = written.segment.numbers_of(story);
-                let at = written.listed.path(&self.path);
-                let numbers = numbers.map_err(|error| SearchError::of_file(&self.path, &at, error))?;
-                for number in numbers.into_iter().rev() {
-                    if !std::mem::take(&mut is_last) {
-                        let stories = written.segment.stories();
-                        *changed |= written.gone.get_or_insert_with(|| Gone::of(stories)).insert(number);
-                    }
-                }
-            }
+        for (_, at, number) in found.windows(2).filter(|two| two[0].0 == two[1].0).map(|two| two[0]) {
+            let Written { segment, gone, .. } = &mut self.segments[at];
+            changed[at] |= gone.get_or_insert_with(|| Gone::of(segment.stories())).insert(number);
         }
         let mut before = Vec::new();
         for at in (0..changed.len()).filter(|at| changed[*at]) {
+            let number = self.listed().number;
             before.extend(self.segments[at].listed.gone_path(&self.path));
-            self.write_gone(at)?;
+            self.segments[at].write_gone(&self.path, number)?;
         }
         Ok(before)
-    }
-
-    fn write_gone(&mut self, at: usize) -> Result<(), SearchError> {
-        let number = self.listed().number;
-        let Written { listed, gone: Some(gone), .. } = &mut self.segments[at] else { return Ok(()) };
-        listed.gone = Some(number);
-        let Some(path) = listed.gone_path(&self.path) else { return Ok(()) };
-        gone.write(&path).map_err(|error| SearchError::of_disk(&self.path, error))
     }
 
     /// What cannot be removed is removed by the next one that opens the index.
@@ -279,17 +288,15 @@ impl StoryIndex {
         let gone: Vec<u32> = merge.gone_since(&gone).collect();
         merge.finish().map_err(|error| SearchError::of_disk(&self.path, error))?;
         let mut written = self.opened(into)?;
-        for number in gone {
-            let stories = written.segment.stories();
-            written.gone.get_or_insert_with(|| Gone::of(stories)).insert(number);
+        let stories = written.segment.stories();
+        if !gone.is_empty() {
+            let all = written.gone.insert(Gone::of(stories));
+            gone.into_iter().for_each(|number| _ = all.insert(number));
+            let number = self.listed().number;
+            written.write_gone(&self.path, number)?;
         }
-        let at = range.start;
-        let count = range.len();
+        self.committed -= range.len() - 1;
         let before: Vec<Written> = self.segments.splice(range, [written]).collect();
-        self.committed -= count - 1;
-        if self.segments[at].gone.is_some() {
-            self.write_gone(at)?;
-        }
         self.write_manifest()?;
         let files = before.iter().map(|written| written.listed);
         let files: Vec<PathBuf> = files
@@ -324,7 +331,13 @@ impl StoryIndex {
         // Between the two there is none, which is said with its mend.
         let gone = path.with_extension("old");
         absent(&gone).map_err(disk)?;
-        fs::rename(path, &gone).and_then(|()| fs::rename(&beside, path)).map_err(disk)?;
+        fs::rename(path, &gone).map_err(disk)?;
+        if let Err(error) = fs::rename(&beside, path) {
+            // The old one is better than none.
+            let _ = fs::rename(&gone, path);
+            return Err(disk(error));
+        }
+        crate::storage::sync_parent(path).map_err(disk)?;
         drop(held);
         absent(&gone).map_err(disk)?;
         Ok(Reindexed { stories })
@@ -358,9 +371,16 @@ impl StoryIndex {
 /// The lock of the one writer.
 fn locked(path: &Path) -> Result<File, SearchError> {
     let disk = |error| SearchError::of_disk(path, error);
-    let lock = File::options().create(true).truncate(false).write(true).open(path.join(LOCK)).map_err(disk)?;
+    let lock =
+        File::options().create(true).truncate(false).write(true).open(path.join(LOCK)).map_err(disk)?;
+    let is_there = |lock: &File| {
+        let there = fs::metadata(path.join(LOCK)).and_then(|there| Ok((there.ino(), lock.metadata()?.ino())));
+        there.is_ok_and(|(there, held)| there == held)
+    };
     match lock.try_lock() {
-        Ok(()) => Ok(lock),
+        Ok(()) if is_there(&lock) => Ok(lock),
+        // The index was made anew in between.
+        Ok(()) => Err(SearchError::InUse(path.to_path_buf())),
         Err(TryLockError::WouldBlock) => Err(SearchError::InUse(path.to_path_buf())),
         Err(TryLockError::Error(error)) => Err(disk(error)),
     }

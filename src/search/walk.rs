@@ -34,10 +34,12 @@ impl Part<'_> {
     }
 
     /// Ranges of stories that may be looked through by several at once.
-    pub fn ranges(&self) -> impl Iterator<Item = Range<u32>> + use<> {
+    pub fn ranges(&self, question: &Question) -> impl Iterator<Item = Range<u32>> + use<> {
         let stories = self.segment.stories();
-        // Those that have a word that begins in some way are found all at once.
-        let step = if self.asked.beginnings.is_empty() { RANGE_STORIES } else { stories.max(1) };
+        // Those one of whose words will do are found all at once.
+        let is_marked =
+            !self.asked.beginnings.is_empty() || question.sources.len() > 1 || self.asked.codes.len() > 1;
+        let step = if is_marked { stories.max(1) } else { RANGE_STORIES };
         (0..stories).step_by(step as usize).map(move |from| from..from.saturating_add(step).min(stories))
     }
 
@@ -78,7 +80,8 @@ impl<'a> Walk<'a> {
             let Some(named) = Among::any_of(segment, names)? else { return Ok(None) };
             among.push(named);
         }
-        let words: Vec<Cursor> = part.found.iter().map(|word| cursor(segment, word)).collect::<io::Result<_>>()?;
+        let words: Vec<Cursor> =
+            part.found.iter().map(|word| cursor(segment, word)).collect::<io::Result<_>>()?;
         let phrases = asked.phrases.iter().map(|phrase| PhraseHere::of(phrase, segment, &part.found));
         let phrases = phrases.collect::<io::Result<_>>()?;
         let stories = |number: &usize| match words.get(*number) {
@@ -131,7 +134,8 @@ impl<'a> Walk<'a> {
                 word.seek_block(story);
                 to = to.min(word.block_end());
                 let weight = weights[*at];
-                most += word.best(|count, length| ranks.of(weight, u32::from(count), length)).unwrap_or(weight);
+                most +=
+                    word.best(|count, length| ranks.of(weight, u32::from(count), length)).unwrap_or(weight);
             }
         }
         (most * ROUNDING, to)

@@ -12,16 +12,23 @@ pub(super) struct Words<'t> {
     of_query: bool,
     /// The character before is of the same run.
     in_run: bool,
+    /// A word was passed over, as it is too long to be one.
+    left_out: bool,
 }
 
 impl<'t> Words<'t> {
     pub fn of_text(text: &'t str) -> Words<'t> {
-        Words { text, at: 0, place: 0, of_query: false, in_run: false }
+        Words { text, at: 0, place: 0, of_query: false, in_run: false, left_out: false }
     }
 
     /// As they are asked for: a run of characters matches inside a longer one.
     pub fn of_query(text: &'t str) -> Words<'t> {
         Words { of_query: true, ..Words::of_text(text) }
+    }
+
+    /// Whether a word was left out that is too long to be one.
+    pub fn left_out(&self) -> bool {
+        self.left_out
     }
 
     /// The place behind the last word.
@@ -65,7 +72,11 @@ impl<'t> Words<'t> {
                 match follows {
                     Some(second) => return Some((from, next + second.len_utf8())),
                     None if is_alone => return Some((from, next)),
-                    None => continue,
+                    // It has a place in a text all the same.
+                    None => {
+                        self.place += 1;
+                        continue;
+                    }
                 }
             }
             self.in_run = false;
@@ -76,7 +87,7 @@ impl<'t> Words<'t> {
             let length = length_of_word(&self.text[from..]);
             self.at = from + length;
             if length > WORD_BYTES_MAX {
-                self.place += 1;
+                (self.place, self.left_out) = (self.place + 1, true);
                 continue;
             }
             return Some((from, self.at));

@@ -28,6 +28,8 @@ pub struct IndexingActor<S> {
     /// By when what was added is to be committed, and how much it is.
     commit_at: Option<Now>,
     uncommitted: u64,
+    /// Nothing is merged before then.
+    merge_at: Now,
     /// An error was told, and nothing worked since.
     is_told: bool,
     /// The index is of no use until somebody makes it anew.
@@ -46,6 +48,7 @@ impl<S: SearchSource> IndexingActor<S> {
             look_at: Now::ZERO,
             commit_at: None,
             uncommitted: 0,
+            merge_at: Now::ZERO,
             is_told: false,
             is_over: false,
             last: None,
@@ -70,7 +73,15 @@ impl<S: SearchSource> IndexingActor<S> {
             index.commit()?;
             (self.commit_at, self.uncommitted) = (None, 0);
         }
-        let merges = self.last.is_none() && index.tend()?;
+        let may_merge = self.last.is_none() && self.merge_at <= now;
+        let merges = match may_merge.then(|| index.tend()) {
+            // What comes is indexed all the same.
+            Some(Err(error)) if error.is_passing() => {
+                self.merge_at = now.plus_ms(RETRY_MS);
+                false
+            }
+            tended => tended.transpose()?.unwrap_or(false),
+        };
         self.index = Some(index);
         Ok((taken, merges))
     }

@@ -101,7 +101,8 @@ impl Cursor {
             self.read()?;
         }
         // Some are compared at once, whichever of them it is.
-        for (number, some) in self.here.as_chunks::<COMPARED>().0.iter().enumerate().skip(self.at / COMPARED) {
+        for (number, some) in self.here.as_chunks::<COMPARED>().0.iter().enumerate().skip(self.at / COMPARED)
+        {
             let before = some.iter().map(|here| u32::from(*here < story)).sum::<u32>() as usize;
             if before < COMPARED {
                 self.at = number * COMPARED + before;
@@ -132,7 +133,10 @@ impl Cursor {
 
     /// Where the places of the block begin.
     pub fn places_from(&self) -> usize {
-        self.block.checked_sub(1).and_then(|block| self.head(block)).map_or(0, |head| u32_at(head, 8) as usize)
+        self.block
+            .checked_sub(1)
+            .and_then(|block| self.head(block))
+            .map_or(0, |head| u32_at(head, 8) as usize)
     }
 
     fn read(&mut self) -> io::Result<()> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// Bytes that are read ahead of those that are needed.
 const WINDOW_BYTES: usize = 64 << 10;
 
-/// Bytes of a file, read as they are needed: what is asked for in ascending order is read once.
+/// Bytes of a file, read as they are needed: what is asked for in ascending order is read once, but for what lies across the end of a window.
 pub struct Extent {
     file: Arc<File>,
     from: u64,

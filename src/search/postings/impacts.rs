@@ -33,7 +33,9 @@ impl Impacts {
         if number > PAIRS {
             kept.sort_unstable();
             // Two that differ least become one that is as good as either.
-            let differ = |at: &usize| u32::from(kept[at + 1].0 - kept[*at].0) + u32::from(kept[at + 1].1 - kept[*at].1);
+            let differ = |at: &usize| {
+                u32::from(kept[at + 1].0 - kept[*at].0) + u32::from(kept[at + 1].1 - kept[*at].1)
+            };
             let at = (0..PAIRS).min_by_key(differ).unwrap_or(0);
             kept[at].0 = kept[at + 1].0;
             kept.copy_within(at + 2.., at + 1);
@@ -89,7 +91,9 @@ mod tests {
     #[test]
     fn few_pairs_are_kept_as_they_are() {
         let mut impacts = Impacts::default();
-        [(1, 20), (1, 10), (3, 30), (2, 10), (2, 40)].iter().for_each(|(count, length)| impacts.put(*count, *length));
+        [(1, 20), (1, 10), (3, 30), (2, 10), (2, 40)]
+            .iter()
+            .for_each(|(count, length)| impacts.put(*count, *length));
         let mut written = Vec::new();
         impacts.write(&mut written);
         let mut pairs: Vec<(u8, u8)> = Impacts::read(&written).collect();

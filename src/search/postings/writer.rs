@@ -97,8 +97,10 @@ pub(super) fn read_block(
         *story = story.wrapping_add(at);
         at = story.wrapping_add(1);
     }
-    counts.iter_mut().for_each(|count| *count = count.wrapping_add(1));
-    Some(())
+    counts.iter_mut().for_each(|count| *count = count.saturating_add(1));
+    // Smaller gaps do not go around.
+    let may_wrap = of_gap >= u32::BITS - BLOCK.ilog2();
+    (!may_wrap || stories.is_sorted_by(|one, next| one < next)).then_some(())
 }
 
 /// Takes one of the last few off the front.
@@ -168,7 +170,8 @@ mod tests {
             for _ in 0..200 {
                 let mut wrong = bytes.clone();
                 wrong.truncate(rng.below(1 + bytes.len() as u64) as usize);
-                if let Some(at) = (wrong.len() as u64).checked_sub(1).map(|last| rng.below(last + 1) as usize) {
+                if let Some(at) = (wrong.len() as u64).checked_sub(1).map(|last| rng.below(last + 1) as usize)
+                {
                     wrong[at] ^= 1 << rng.below(8);
                 }
                 each_posting(number, &wrong, |_, _| Some(()));

@@ -210,7 +210,8 @@ mod tests {
 
     fn written(bytes: &[u8]) -> Arc<File> {
         let path = std::env::temp_dir().join(format!("nephila-dictionary-{}", std::process::id()));
-        let mut file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        let mut file =
+            File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
         file.write_all(bytes).unwrap();
         std::fs::remove_file(path).unwrap();
         Arc::new(file)
@@ -225,7 +226,9 @@ mod tests {
             words.insert(word, (rng.below(9) as u32, rng.below(1_000) as u32, rng.below(1_000) as u32));
         }
         let mut writer = DictionaryWriter::new(77);
-        words.iter().for_each(|(key, (stories, postings, places))| writer.put(key, *stories, *postings, *places));
+        words
+            .iter()
+            .for_each(|(key, (stories, postings, places))| writer.put(key, *stories, *postings, *places));
         let (blocks, index) = writer.finish();
         let dictionary = Arc::new(Dictionary::read(written(&blocks), 0, blocks.len(), &index).unwrap());
         let (mut scan, mut at) = (dictionary.scan(""), 77);

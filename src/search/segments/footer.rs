@@ -108,7 +108,8 @@ mod tests {
 
     #[test]
     fn a_footer_comes_back_and_no_bit_of_it_may_change() {
-        let mut footer = Footer { stories: 2, words_at: 9, dictionary_at: 9, index_at: 30, crc: 7, ..Footer::default() };
+        let mut footer =
+            Footer { stories: 2, words_at: 9, dictionary_at: 9, index_at: 30, crc: 7, ..Footer::default() };
         (footer.shown_index_at, footer.times_index_at) = (40, 45);
         (footer.lengths_at, footer.times_at) = (50, 52);
         (footer.by_story_at, footer.at, footer.indexes_crc) = (68, 92, 8);

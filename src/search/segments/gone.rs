@@ -56,11 +56,18 @@ impl Gone {
         let bytes = std::fs::read(path)?;
         let split = bytes.split_last_chunk::<4>();
         let whole = split.filter(|(bits, crc)| {
-            crc32c::crc32c(bits) == u32::from_le_bytes(**crc) && bits.len() == (stories as usize).div_ceil(64) * 8
+            crc32c::crc32c(bits) == u32::from_le_bytes(**crc)
+                && bits.len() == (stories as usize).div_ceil(64) * 8
         });
-        let Some((bits, _)) = whole else { return Err(damaged("the list of its replaced stories is damaged")) };
+        let Some((bits, _)) = whole else {
+            return Err(damaged("the list of its replaced stories is damaged"));
+        };
         let bits: Vec<u64> = bits.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
         let count = bits.iter().map(|word| word.count_ones()).sum();
-        Ok(Gone { bits, count })
+        let gone = Gone { bits, count };
+        match gone.since(None).last().is_none_or(|last| last < stories) {
+            true => Ok(gone),
+            false => Err(damaged("the list of its replaced stories is of another segment")),
+        }
     }
 }

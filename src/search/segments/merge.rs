@@ -1,7 +1,7 @@
 use super::dictionary::{DictionaryScan, Found};
 use super::footer::Lengths;
 use super::gone::Gone;
-use super::segment::Segment;
+use super::segment::{Checked, Segment};
 use super::shown::{ShownBlocks, read_record, take_record, unpacked};
 use super::writer::{Columns, NO_TIME, SegmentWriter, WordWriter};
 use crate::search::fields::LANGUAGES;
@@ -12,7 +12,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Several segments as one, in steps: what was replaced is left out.
+/// Several segments as one, in steps: what was replaced is left out. Their bytes are compared with their checksums before any of
+/// them is believed: what is merged gets a checksum of its own.
 pub struct Merge {
     inputs: Vec<Input>,
     writer: SegmentWriter,
@@ -25,8 +26,17 @@ pub struct Merge {
 
 /// What is done next.
 enum Stage {
+    /// An input is read once, to compare it with its checksum.
+    Check {
+        input: usize,
+        checked: Checked,
+    },
     /// What is shown, from a block of an input on; blocks that are packed anew, as stories of theirs are gone.
-    Shown { input: usize, block: usize, anew: ShownBlocks },
+    Shown {
+        input: usize,
+        block: usize,
+        anew: ShownBlocks,
+    },
     Words,
     Whole,
 }
@@ -52,7 +62,7 @@ impl Merge {
     /// Of segments with what is gone of them, into a file.
     pub fn new(path: &Path, segments: Vec<(Arc<Segment>, Option<Gone>)>) -> io::Result<Merge> {
         let mut inputs = Vec::with_capacity(segments.len());
-        let (mut base, mut columns, mut languages) = (0, Columns::default(), [Lengths::default(); LANGUAGES]);
+        let mut base = 0;
         for (segment, gone) in segments {
             let gone = gone.filter(|gone| gone.count() > 0);
             let numbers = gone.as_ref().map(|gone| numbers(base, segment.stories(), gone));
@@ -60,39 +70,29 @@ impl Merge {
             let words = segment.words();
             let input = Input { segment, gone, base, numbers, scan, words, found: None, data: Vec::new() };
             base += input.segment.stories() - input.gone.as_ref().map_or(0, Gone::count);
-            input.put_columns(&mut columns)?;
-            if input.gone.is_none() {
-                for (all, one) in languages.iter_mut().zip(input.segment.languages()) {
-                    all.stories += one.stories;
-                    all.words += one.words;
-                }
-            }
             inputs.push(input);
-        }
-        columns.by_story.sort_unstable();
-        for input in &mut inputs {
-            input.found = input.scan.next()?;
         }
         Ok(Merge {
             inputs,
             writer: SegmentWriter::create(path)?,
             word: WordWriter::new(),
             key: String::new(),
-            columns,
-            languages,
-            stage: Stage::Shown { input: 0, block: 0, anew: ShownBlocks::default() },
+            columns: Columns::default(),
+            languages: [Lengths::default(); LANGUAGES],
+            stage: Stage::Check { input: 0, checked: Checked::default() },
         })
     }
 
-    /// Writes about so many bytes more; true once nothing is left but to finish.
+    /// Handles about so many bytes more; true once nothing is left but to finish.
     pub fn step(&mut self, bytes: u64) -> io::Result<bool> {
-        let end = self.writer.bytes().saturating_add(bytes);
-        while self.writer.bytes() < end {
-            match self.stage {
+        let mut handled = 0;
+        while handled < bytes {
+            handled += match self.stage {
+                Stage::Check { .. } => self.step_check()?,
                 Stage::Shown { .. } => self.step_shown()?,
                 Stage::Words => self.step_word()?,
                 Stage::Whole => return Ok(true),
-            }
+            };
         }
         Ok(matches!(self.stage, Stage::Whole))
     }
@@ -110,22 +110,47 @@ impl Merge {
         })
     }
 
-    fn step_shown(&mut self) -> io::Result<()> {
-        let Stage::Shown { input: at, block, anew } = &mut self.stage else { return Ok(()) };
+    fn step_check(&mut self) -> io::Result<u64> {
+        let Stage::Check { input: at, checked } = &mut self.stage else { return Ok(0) };
+        if let Some(input) = self.inputs.get(*at) {
+            let bytes = input.segment.check_part(checked)?;
+            if bytes == 0 {
+                (*at, *checked) = (*at + 1, Checked::default());
+            }
+            return Ok(bytes);
+        }
+        self.stage = Stage::Shown { input: 0, block: 0, anew: ShownBlocks::default() };
+        for input in &mut self.inputs {
+            input.put_columns(&mut self.columns)?;
+            if input.gone.is_none() {
+                for (all, one) in self.languages.iter_mut().zip(input.segment.languages()) {
+                    all.stories += one.stories;
+                    all.words += one.words;
+                }
+            }
+            input.found = input.scan.next()?;
+        }
+        self.columns.by_story.sort_unstable();
+        Ok(0)
+    }
+
+    fn step_shown(&mut self) -> io::Result<u64> {
+        let Stage::Shown { input: at, block, anew } = &mut self.stage else { return Ok(0) };
         let Some(input) = self.inputs.get(*at) else {
             self.stage = Stage::Words;
-            return Ok(());
+            return Ok(0);
         };
         if *block == input.segment.shown_blocks() {
             anew.drain(|first, packed| self.writer.put_shown(first, packed))?;
             let next = self.inputs.get(*at + 1).map_or(0, |next| next.base);
             (*at, *block, *anew) = (*at + 1, 0, ShownBlocks::from(next));
-            return Ok(());
+            return Ok(0);
         }
         let (first, packed) = input.segment.shown_block(*block)?;
         *block += 1;
         if input.gone.is_none() {
-            return self.writer.put_shown(input.base + first, &packed);
+            self.writer.put_shown(input.base + first, &packed)?;
+            return Ok(packed.len() as u64);
         }
         let wrong = || damaged("what it shows of stories is damaged");
         let plain = unpacked(&packed).ok_or_else(wrong)?;
@@ -142,17 +167,20 @@ impl Merge {
             }
             number += 1;
         }
-        Ok(())
+        anew.drain_packed(|first, packed| self.writer.put_shown(first, packed))?;
+        Ok(packed.len() as u64)
     }
 
-    fn step_word(&mut self) -> io::Result<()> {
-        let first = self.inputs.iter().filter(|input| input.found.is_some()).map(|input| input.scan.key()).min();
+    fn step_word(&mut self) -> io::Result<u64> {
+        let first =
+            self.inputs.iter().filter(|input| input.found.is_some()).map(|input| input.scan.key()).min();
         let Some(first) = first else {
             self.stage = Stage::Whole;
-            return Ok(());
+            return Ok(0);
         };
         self.key.clear();
         self.key.push_str(first);
+        let before = self.writer.bytes();
         for input in &mut self.inputs {
             if input.found.is_some() && input.scan.key() == self.key {
                 input.put_word(&mut self.word, &self.columns.lengths)?;
@@ -162,7 +190,8 @@ impl Merge {
                 }
             }
         }
-        self.word.finish(&self.key, &mut self.writer)
+        self.word.finish(&self.key, &mut self.writer)?;
+        Ok(self.writer.bytes() - before)
     }
 }
 
@@ -195,10 +224,11 @@ impl Input {
         self.segment.read_times(0, &mut times)?;
         let lengths = self.segment.lengths()?;
         columns.lengths.extend((0..stories).filter(is_here).map(|number| lengths[number as usize]));
-        columns.times.extend(
-            (0..stories).filter(is_here).map(|number| times[number as usize].unwrap_or(NO_TIME)),
-        );
-        let numbered = self.segment.by_story()?.into_iter().map(|(story, number)| (story, self.number(number)));
+        columns
+            .times
+            .extend((0..stories).filter(is_here).map(|number| times[number as usize].unwrap_or(NO_TIME)));
+        let numbered =
+            self.segment.by_story()?.into_iter().map(|(story, number)| (story, self.number(number)));
         columns.by_story.extend(numbered.filter(|(_, number)| *number != NO_NUMBER));
         Ok(())
     }
@@ -214,7 +244,11 @@ impl Input {
         data.extend_from_slice(self.words.bytes(from, from + postings + places)?);
         let (postings, mut places) = data.split_at(postings);
         let has_places = !places.is_empty();
+        let stories = self.segment.stories();
         let put = |story, count: u32| {
+            if story >= stories || count == 0 {
+                return None;
+            }
             let bytes = match has_places {
                 false => 0,
                 true => {

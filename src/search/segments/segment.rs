@@ -6,6 +6,7 @@ use crate::base::varint::take;
 use crate::base::{u32_at, u64_at};
 use crate::search::fields::LANGUAGES;
 use crate::search::postings::{Extent, damaged};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -24,6 +25,15 @@ pub struct Segment {
     lengths: OnceLock<Vec<u8>>,
 }
 
+/// How much of a segment was read to compare it with its checksum.
+#[derive(Default)]
+pub struct Checked {
+    at: u64,
+    crc: u32,
+}
+
+/// A story is looked for in the time that so many take to be read one after the other.
+const LOOKED_FOR: usize = 500;
 /// What is read at one time of the whole file.
 const STEP_BYTES: u64 = 1 << 20;
 
@@ -47,15 +57,20 @@ impl Segment {
         }
         let (index, rest) = indexes.split_at((footer.shown_index_at - footer.index_at) as usize);
         let (shown, times) = rest.split_at((footer.times_index_at - footer.shown_index_at) as usize);
-        let times: Vec<(i64, i64)> =
-            times.as_chunks::<16>().0.iter().map(|one| (u64_at(one, 0) as i64, u64_at(one, 8) as i64)).collect();
+        let times: Vec<(i64, i64)> = times
+            .as_chunks::<16>()
+            .0
+            .iter()
+            .map(|one| (u64_at(one, 0) as i64, u64_at(one, 8) as i64))
+            .collect();
         if times.len() != (footer.stories as usize).div_ceil(TIMES) {
             return Err(damaged("the index of its times is damaged"));
         }
         let file = Arc::new(file);
         let dictionary_bytes = (footer.index_at - footer.dictionary_at) as usize;
         let dictionary = Dictionary::read(file.clone(), footer.dictionary_at, dictionary_bytes, index)?;
-        let shown = read_shown(shown, &footer).ok_or_else(|| damaged("the index of what it shows is damaged"))?;
+        let shown =
+            read_shown(shown, &footer).ok_or_else(|| damaged("the index of what it shows is damaged"))?;
         Ok(Segment { file, footer, dictionary: Arc::new(dictionary), shown, times, lengths: OnceLock::new() })
     }
 
@@ -133,27 +148,43 @@ impl Segment {
         Ok(all)
     }
 
-    /// The numbers of a story here; several if it was replaced by one of the same segment.
-    pub fn numbers_of(&self, story: u64) -> io::Result<Vec<u32>> {
-        let read = |at: u32| -> io::Result<(u64, u32)> {
-            let mut one = [0; 12];
-            self.file.read_exact_at(&mut one, self.footer.by_story_at + 12 * u64::from(at))?;
-            Ok((u64_at(&one, 0), u32_at(&one, 8)))
-        };
-        let (mut low, mut high) = (0, self.footer.stories);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if read(middle)?.0 < story { low = middle + 1 } else { high = middle }
+    /// Those of some stories that are here, each with its number; with several if it was replaced by one of the same segment.
+    pub fn numbers_of(&self, stories: &HashSet<u64>) -> io::Result<Vec<(u64, u32)>> {
+        // To look for many is to look at all.
+        if stories.len() > self.footer.stories as usize / LOOKED_FOR {
+            let all = self.by_story()?.into_iter();
+            return self.numbered(all.filter(|(story, _)| stories.contains(story)).collect());
         }
-        let mut numbers = Vec::new();
-        while low < self.footer.stories {
-            match read(low)? {
-                (found, number) if found == story => numbers.push(number),
-                _ => break,
+        let mut found = Vec::new();
+        for story in stories {
+            let (mut low, mut high) = (0, self.footer.stories);
+            while low < high {
+                let middle = low + (high - low) / 2;
+                if self.story_at(middle)?.0 < *story { low = middle + 1 } else { high = middle }
             }
-            low += 1;
+            while low < self.footer.stories {
+                let next = self.story_at(low)?;
+                if next.0 != *story {
+                    break;
+                }
+                found.push(next);
+                low += 1;
+            }
         }
-        Ok(numbers)
+        self.numbered(found)
+    }
+
+    fn numbered(&self, found: Vec<(u64, u32)>) -> io::Result<Vec<(u64, u32)>> {
+        match found.iter().all(|(_, number)| *number < self.footer.stories) {
+            true => Ok(found),
+            false => Err(damaged("its list of stories is damaged")),
+        }
+    }
+
+    fn story_at(&self, at: u32) -> io::Result<(u64, u32)> {
+        let mut one = [0; 12];
+        self.file.read_exact_at(&mut one, self.footer.by_story_at + 12 * u64::from(at))?;
+        Ok((u64_at(&one, 0), u32_at(&one, 8)))
     }
 
     /// Blocks of what is shown.
@@ -173,7 +204,8 @@ impl Segment {
     /// What is shown of a story.
     pub fn shown(&self, number: u32) -> io::Result<Shown> {
         let wrong = || damaged("what it shows of stories is damaged");
-        let block = self.shown.partition_point(|(first, _)| *first <= number).checked_sub(1).ok_or_else(wrong)?;
+        let block =
+            self.shown.partition_point(|(first, _)| *first <= number).checked_sub(1).ok_or_else(wrong)?;
         let (first, packed) = self.shown_block(block)?;
         let plain = unpacked(&packed).ok_or_else(wrong)?;
         let mut records = &plain[..];
@@ -183,15 +215,21 @@ impl Segment {
 
     /// Compares every byte with the checksum.
     pub fn check(&self) -> io::Result<()> {
-        let (mut crc, mut at) = (0, 0);
-        let mut bytes = vec![0; STEP_BYTES as usize];
-        while at < self.footer.at {
-            let part = &mut bytes[..STEP_BYTES.min(self.footer.at - at) as usize];
-            self.file.read_exact_at(part, at)?;
-            crc = crc32c::crc32c_append(crc, part);
-            at += part.len() as u64;
+        let mut checked = Checked::default();
+        while self.check_part(&mut checked)? > 0 {}
+        Ok(())
+    }
+
+    /// Reads a part of all bytes, and says how many; 0 once all of them are as the checksum says.
+    pub fn check_part(&self, checked: &mut Checked) -> io::Result<u64> {
+        let mut part = vec![0; STEP_BYTES.min(self.footer.at - checked.at) as usize];
+        self.file.read_exact_at(&mut part, checked.at)?;
+        checked.crc = crc32c::crc32c_append(checked.crc, &part);
+        checked.at += part.len() as u64;
+        match part.is_empty() && checked.crc != self.footer.crc {
+            true => Err(damaged("its checksum is wrong")),
+            false => Ok(part.len() as u64),
         }
-        if crc == self.footer.crc { Ok(()) } else { Err(damaged("its checksum is wrong")) }
     }
 }
 

@@ -70,11 +70,16 @@ impl ShownBlocks {
         self.packed.len() + self.open.len()
     }
 
-    /// Goes through the packed blocks with the number of the first story of each, and begins anew with the next story.
-    pub fn drain<E>(&mut self, mut tell: impl FnMut(u32, &[u8]) -> Result<(), E>) -> Result<(), E> {
+    /// Goes through all blocks with the number of the first story of each, and begins anew with the next story.
+    pub fn drain<E>(&mut self, tell: impl FnMut(u32, &[u8]) -> Result<(), E>) -> Result<(), E> {
         if !self.open.is_empty() {
             self.end_block();
         }
+        self.drain_packed(tell)
+    }
+
+    /// The same of those that are packed.
+    pub fn drain_packed<E>(&mut self, mut tell: impl FnMut(u32, &[u8]) -> Result<(), E>) -> Result<(), E> {
         let ends = self.blocks.iter().skip(1).map(|block| block.1).chain([self.packed.len()]);
         for ((first, from), end) in self.blocks.iter().zip(ends) {
             tell(*first, &self.packed[*from..end])?;
