@@ -99,7 +99,9 @@ impl ClusterWorld {
             self.drains[number] |= is_as("draining");
             // Who is taken over has left, too; so has who gave everything away and was silent for too long before it had left.
             let is_out = view.taken_over || view.leaving.as_ref().is_some_and(|leaving| !leaving.has_left);
-            if !self.drains[number] || !is_as("left") || is_out {
+            // A voter was taken over while it stood still with nothing left: its disk still votes.
+            let votes = view.voters.contains(&view.node);
+            if !self.drains[number] || !is_as("left") || is_out || votes {
                 continue;
             }
             self.report.drained += 1;

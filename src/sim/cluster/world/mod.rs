@@ -383,6 +383,14 @@ mod tests {
         assert!(report.lost == 1, "{report:?}");
     }
 
+    /// A voter that was to go has given everything away, and is taken over while it stands still; then another voter loses its
+    /// disk.
+    #[test]
+    fn a_voter_that_was_drained_keeps_its_disk() {
+        let report = run_cluster(2_001_487, 3..=7, None);
+        assert!(report.lost == 1 && report.drained == 0, "{report:?}");
+    }
+
     /// It comes back with its disk, and tells the only member what that has said to be done.
     #[test]
     fn what_a_node_tells_that_is_no_member_ends_ready_at_once() {
